@@ -1,0 +1,43 @@
+# hocket_module(name [DEPENDS hocket_other… library…] [PRIVATE library…])
+#
+# A folder of src/ becomes the static library hocket_<name> from every .cpp below it. What may depend on what is the
+# table in ARCHITECTURE.md, checked by tests/layers_test.py.
+function(hocket_module name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
+  set(target hocket_${name})
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE hocket_warnings ${ARG_PRIVATE})
+  else()
+    add_library(${target} INTERFACE)
+    target_include_directories(${target} INTERFACE ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(${target} INTERFACE ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+# hocket_test(module [LIBS …]): tests/<module>/*_test.cpp as one GoogleTest program <module>_test. A file whose name
+# ends in _tiny_test.cpp or _real_test.cpp goes into a program of its own with that label instead of `unit`.
+function(hocket_test module)
+  cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
+  file(GLOB_RECURSE all CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${module}/*_test.cpp)
+  foreach(label unit tiny real slow)
+    set(sources ${all})
+    if(label STREQUAL unit)
+      list(FILTER sources EXCLUDE REGEX "_(tiny|real|slow)_test\\.cpp$")
+      set(program ${module}_test)
+    else()
+      list(FILTER sources INCLUDE REGEX "_${label}_test\\.cpp$")
+      set(program ${module}_${label}_test)
+    endif()
+    if(sources)
+      add_executable(${program} ${sources})
+      target_link_libraries(${program} PRIVATE ${ARG_LIBS} hocket_test_support hocket_warnings GTest::gtest_main GTest::gmock)
+      target_compile_definitions(${program} PRIVATE HOCKET_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
+                                                    HOCKET_LLAMA_SOURCE="${HOCKET_LLAMA_SOURCE}")
+      gtest_discover_tests(${program} DISCOVERY_TIMEOUT 60
+        PROPERTIES LABELS ${label} TIMEOUT 600 ENVIRONMENT "${HOCKET_TEST_ENVIRONMENT}")
+    endif()
+  endforeach()
+endfunction()

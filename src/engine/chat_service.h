@@ -1,0 +1,110 @@
+// engine/chat_service.h: a loaded language model that answers requests: the product without HTTP.
+//
+// Requests are checked completely when they are submitted (template rendered, tokens counted, grammar compiled), queued,
+// and generated in order by one thread of the service. A Reply is the client's end: it pulls events at its own pace, so a
+// slow reader holds up nobody.
+//
+// Owns     model, tokenizer, runner, the generation thread.
+// Threads  every method from any thread.
+// Errors   submit: kInvalid naming the request field; a prompt that is too long has reason "context_length_exceeded" and
+//          the numbers n_prompt_tokens and n_ctx; kBusy when the queue is full (reason "queue_full") or the service drains
+//          (reason "draining").
+// Cost     status(), cancel() and info() never wait for generation.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/result.h"
+#include "engine/requests.h"
+#include "lm/language_model.h"
+
+namespace hocket {
+
+struct ServiceOptions {
+  std::string model_path;
+  std::vector<std::string> aliases;  // the first is the id clients see; empty: the file's name without .gguf
+  bool use_mmap = true;
+  bool use_mlock = false;
+  LoadOptions load;        // device, repack, progress
+  RunnerOptions runner;    // n_ctx 0: the model's trained length, at most 8192
+  std::string chat_template;       // Jinja source that replaces the file's; "" = the file's
+  std::string pooling;             // "", "mean", "last", "cls"
+  GenerationParams defaults;       // server flags for sampling
+  std::size_t max_queue = 64;
+  double queue_timeout_ms = 600'000;
+  double request_timeout_ms = 3'600'000;
+  int max_n = 8;
+};
+
+struct ServiceInfo {
+  std::string model_id;
+  std::vector<std::string> aliases;
+  std::string model_path;
+  ModelSummary model;
+  std::size_t n_ctx = 0;
+  MemoryPlan memory;
+  std::string chat_template;
+  std::string bos_text, eos_text;
+  std::string fingerprint;  // build and weights: "fp_…"
+  int64_t created = 0;      // Unix seconds of the load
+  bool thinking = false, tools = false;
+  SamplingParams default_sampling;
+};
+
+class Reply {
+ public:
+  virtual ~Reply() = default;  // cancels when the reply has not ended
+  virtual const std::string& request_id() const = 0;
+  virtual int64_t created() const = 0;
+  // The next event; nullopt when `wait` passed without one. After ReplyDone or an Error nothing follows.
+  virtual Result<std::optional<ReplyEvent>> next(std::chrono::milliseconds wait) = 0;
+  virtual void cancel() = 0;
+};
+
+class ChatService {
+ public:
+  static Result<std::shared_ptr<ChatService>> load(const ServiceOptions& options);
+  virtual ~ChatService() = default;  // cancels what runs
+
+  virtual const ServiceInfo& info() const = 0;
+  bool serves(std::string_view model_id) const;  // the id or an alias
+
+  virtual Result<std::unique_ptr<Reply>> chat(ChatRequest request) = 0;
+  virtual Result<std::unique_ptr<Reply>> complete(CompletionRequest request) = 0;
+  virtual Result<EmbeddingResult> embed(EmbeddingRequest request, CancelToken cancel) = 0;
+
+  virtual Result<std::vector<TokenId>> tokenize(std::string_view text, const EncodeOptions& options) = 0;
+  virtual Result<std::string> detokenize(const std::vector<TokenId>& ids) = 0;
+  virtual std::string token_bytes(TokenId id) const = 0;
+  virtual Result<std::string> apply_template(const ChatRequest& request) = 0;
+
+  virtual Result<void> cancel(std::string_view request_id) = 0;  // kNotFound for an id that is not running or queued
+  virtual std::vector<RequestStatus> status() const = 0;
+  // Refuses new requests (kBusy), waits for running ones up to `limit`, then cancels the rest.
+  virtual void drain(std::chrono::milliseconds limit) = 0;
+};
+
+// A service that is being loaded while the server already answers.
+class ServiceHost {
+ public:
+  virtual ~ServiceHost() = default;  // waits for a load in progress, after asking it to stop
+  static std::unique_ptr<ServiceHost> start(ServiceOptions options);
+  // A host around a service that exists (tests, in-process use).
+  static std::unique_ptr<ServiceHost> of(std::shared_ptr<ChatService> service);
+
+  enum class State { kLoading, kReady, kFailed };
+  virtual State state() const = 0;
+  virtual float progress() const = 0;
+  // The service; kBusy with "loading" while it loads, the load's error when that failed.
+  virtual Result<std::shared_ptr<ChatService>> service() const = 0;
+  // Blocks until it is not loading any more.
+  virtual Result<std::shared_ptr<ChatService>> wait() = 0;
+};
+
+}  // namespace hocket

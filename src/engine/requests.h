@@ -1,0 +1,129 @@
+// engine/requests.h: what clients ask of the language service, and what they get, without any wire format.
+//
+// Threads  plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "chat/message.h"
+#include "chat/reply_format.h"
+#include "runtime/sampling.h"
+
+namespace hocket {
+
+// Settings of one generation. An absent optional takes the model file's recommendation, else the server's default.
+struct GenerationParams {
+  std::optional<int64_t> max_tokens;  // absent: to the end of the context
+  std::vector<std::string> stop;
+  int n = 1;
+  bool logprobs = false;
+  int top_logprobs = 0;
+  std::optional<int64_t> seed;
+  std::optional<float> temperature, top_p, min_p, typical_p, top_n_sigma, presence_penalty, frequency_penalty,
+      repeat_penalty, xtc_probability, xtc_threshold, dynatemp_range, dynatemp_exponent, dry_multiplier, dry_base,
+      mirostat_tau, mirostat_eta;
+  std::optional<int> top_k, repeat_last_n, dry_allowed_length, dry_penalty_last_n, mirostat, min_keep;
+  std::optional<std::vector<std::string>> dry_sequence_breakers, samplers;
+  bool ignore_eos = false;
+  std::vector<LogitBias> logit_bias;
+  std::string grammar;  // GBNF; "" = none
+};
+
+struct ChatRequest {
+  std::string request_id;  // "" = made by the service
+  std::string user;        // cache tenant
+  std::vector<Message> messages;
+  std::vector<Tool> tools;
+  ToolChoice tool_choice;
+  bool parallel_tool_calls = true;
+  ResponseFormat response_format;
+  bool enable_thinking = true;
+  bool continue_final_message = false;
+  std::string template_kwargs_json;  // "" = none
+  GenerationParams params;
+};
+
+using Prompt = std::variant<std::string, std::vector<TokenId>>;
+
+struct CompletionRequest {
+  std::string request_id;
+  std::string user;
+  std::vector<Prompt> prompts;  // each gives params.n choices
+  bool echo = false;
+  std::string suffix;  // fill-in-the-middle, when the vocabulary has the tokens; else kUnsupported
+  ResponseFormat response_format;
+  GenerationParams params;
+};
+
+struct EmbeddingRequest {
+  std::string request_id;
+  std::vector<Prompt> inputs;
+  std::optional<int> dimensions;  // shorten and normalise again
+};
+struct EmbeddingResult {
+  std::vector<std::vector<float>> vectors;  // unit length
+  std::size_t n_prompt_tokens = 0;
+};
+
+struct TopToken {
+  TokenId id;
+  std::string bytes;  // not necessarily whole characters
+  double logprob;
+};
+struct TokenLogprobs {
+  TopToken token;
+  std::vector<TopToken> top;
+};
+
+enum class FinishReason { kStop, kLength, kToolCalls };
+
+struct Usage {
+  std::size_t prompt_tokens = 0;
+  std::size_t completion_tokens = 0;
+  std::size_t reasoning_tokens = 0;
+  std::size_t cached_tokens = 0;
+};
+
+// Milliseconds and rates of one request.
+struct Timings {
+  double queue_ms = 0, prefill_ms = 0, decode_ms = 0, ttft_ms = 0, total_ms = 0;
+  std::size_t prefill_tokens = 0, decode_tokens = 0;
+};
+
+// What a reply is made of, in order. Every choice gets any number of deltas and one ChoiceFinished; the reply ends with
+// ReplyDone or an Error.
+struct DeltaEvent {
+  std::size_t choice = 0;
+  std::vector<ReplyDelta> deltas;            // may be empty when only logprobs come
+  std::vector<TokenLogprobs> logprobs;       // of the tokens that these deltas come from; empty unless asked
+};
+struct ProgressEvent {  // during a long prefill
+  std::size_t n_done = 0, n_total = 0;
+};
+struct ChoiceFinished {
+  std::size_t choice = 0;
+  FinishReason reason = FinishReason::kStop;
+  std::string stop_string;  // the client's stop string that ended it, if one did
+};
+struct ReplyDone {
+  Usage usage;
+  Timings timings;
+};
+using ReplyEvent = std::variant<ProgressEvent, DeltaEvent, ChoiceFinished, ReplyDone>;
+
+enum class RequestPhase { kQueued, kPrefill, kDecode };
+struct RequestStatus {
+  std::string request_id;
+  RequestPhase phase = RequestPhase::kQueued;
+  std::size_t prompt_tokens = 0;     // evaluated so far
+  std::size_t prompt_total = 0;
+  std::size_t completion_tokens = 0;
+  double age_ms = 0;
+};
+
+}  // namespace hocket

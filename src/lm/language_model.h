@@ -1,0 +1,57 @@
+// lm/language_model.h: a loaded language model: hyper-parameters, weights and its architecture.
+//
+// Owns     weights (or the mapping of the file they stay in).
+// Threads  const after load().
+// Errors   load(): kUnsupported for an architecture that is not registered (the message lists those that are), kBadModel
+//          naming the missing key or tensor with the expected shape, kOutOfMemory.
+// Cost     load() touches each weight at most once; with mmap and no repacking nothing is copied.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "compute/device.h"
+#include "lm/runner.h"
+#include "weights/gguf.h"
+
+namespace hocket {
+
+struct LoadOptions {
+  std::string device;      // as --list-devices names it; "" = CPU
+  bool repack = true;      // rearrange weights for faster kernels where they exist
+  std::function<bool(float)> progress;  // called with 0..1; returning false cancels the load
+};
+
+// What a user may want to know about a model; also of one that cannot run.
+struct ModelSummary {
+  std::string arch;
+  std::string name;
+  std::string quantisation;  // of most weights: "Q4_1"
+  uint64_t n_params = 0;
+  uint64_t weight_bytes = 0;
+  std::size_t n_layer = 0, n_embd = 0, n_head = 0, n_kv_head = 0, n_vocab = 0, n_ctx_train = 0;
+  std::string pooling;  // "none", "mean", "cls", "last": for embeddings
+};
+
+class LanguageModel {
+ public:
+  // `file` must outlive the model when it is mapped.
+  static Result<std::unique_ptr<LanguageModel>> load(std::shared_ptr<const GgufFile> file, const LoadOptions& options);
+  virtual ~LanguageModel() = default;
+
+  virtual const ModelSummary& summary() const = 0;
+  virtual std::size_t n_vocab() const = 0;  // width of a row of logits
+  // Bytes for a runner with these options, without creating it.
+  virtual MemoryPlan plan(const RunnerOptions& options) const = 0;
+};
+
+// Why this file can or cannot run: checks architecture, keys, tensors and shapes without reading weights.
+Result<ModelSummary> inspect_model(const GgufFile& file);
+Result<MemoryPlan> plan_memory(const GgufFile& file, const RunnerOptions& options);
+
+std::vector<std::string> supported_architectures();
+
+}  // namespace hocket

@@ -1,0 +1,76 @@
+// lm/runner.h: runs steps of a language model over a memory of sequences.
+//
+//   TRY_ASSIGN(auto runner, LmRunner::create(model, options));
+//   TRY(runner->step(batch));                  // a prompt chunk, or one token of several sequences
+//   std::span<const float> row = runner->logits(0);
+//
+// A batch holds tokens of one or more sequences; each sequence's tokens come in order and continue exactly at
+// memory().length(seq). Graphs are built once per shape and reused.
+//
+// Owns     the memory of sequences, the compute buffers and threads. Borrows the model.
+// Threads  one user at a time. cancel() of the token given to step() from any thread.
+// Errors   step(): kInvalid for a malformed batch, kBusy when the memory is full, kCancelled; the memory is then as before
+//          the call. kOutOfMemory at create().
+// Cost     step() is one pass over the weights, or more for long batches (chunks of n_batch tokens).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/result.h"
+#include "compute/device.h"
+#include "memory/sequence_memory.h"
+
+namespace hocket {
+
+class LanguageModel;
+
+enum class FlashAttention { kAuto, kOn, kOff };
+
+struct RunnerOptions {
+  std::size_t n_ctx = 4096;    // cells, shared by all sequences
+  std::size_t n_seqs = 1;
+  std::size_t n_batch = 512;   // most tokens of one step
+  int n_threads = 0;           // 0: the physical cores that this process may use
+  CacheType cache_k = CacheType::kF16;
+  CacheType cache_v = CacheType::kF16;
+  FlashAttention flash_attention = FlashAttention::kAuto;  // auto: off with F32 caches (exact), else on
+};
+
+struct BatchToken {
+  int32_t id;
+  SeqId seq;
+  bool output = false;  // this token's logits (or hidden state) are wanted
+};
+
+enum class StepOutput { kLogits, kHidden };  // kHidden: the state after the final norm
+
+class LmRunner {
+ public:
+  static Result<std::unique_ptr<LmRunner>> create(const LanguageModel& model, const RunnerOptions& options);
+  virtual ~LmRunner() = default;
+
+  // At most n_batch tokens.
+  virtual Result<void> step(std::span<const BatchToken> batch, StepOutput output = StepOutput::kLogits) = 0;
+  // Row i of the last step's outputs, in batch order: [n_vocab] logits or [n_embd] hidden. Valid until the next step.
+  virtual std::span<const float> output(std::size_t i) const = 0;
+  virtual std::size_t n_outputs() const = 0;
+
+  virtual SequenceMemory& memory() = 0;
+  virtual const LanguageModel& model() const = 0;
+  virtual const RunnerOptions& options() const = 0;
+};
+
+// Device bytes that create() would take, before taking them.
+struct MemoryPlan {
+  std::size_t weight_bytes = 0;
+  std::size_t cache_bytes = 0;
+  std::size_t compute_bytes = 0;  // an upper estimate until the runner exists
+};
+
+}  // namespace hocket

@@ -1,0 +1,55 @@
+// memory/sequence_memory.h: what sequences remember between steps, whatever the layers are made of.
+//
+// A memory serves up to n_seqs() sequences over a shared pool. Attention layers keep keys and values that can be cut at
+// any token; recurrent layers (later) keep a state that can only return to a checkpoint. Callers ask traits() and never
+// the architecture.
+//
+// Owns     device buffers, allocated once at creation.
+// Threads  one user at a time (the step thread); traits() from any thread.
+// Errors   kBusy when the pool has no room, kInvalid for a snapshot that does not fit. A failed call changes nothing.
+// Cost     as said by each method; nothing allocates device memory after creation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+
+namespace hocket {
+
+using SeqId = int32_t;
+
+struct MemoryTraits {
+  bool cuts_anywhere = true;          // truncate() works at any length that is still remembered
+  std::size_t bytes_per_token = 0;    // all layers
+  std::size_t bytes_per_sequence = 0; // fixed part (recurrent states)
+  std::size_t device_bytes = 0;       // allocated now
+};
+
+class SequenceMemory {
+ public:
+  virtual ~SequenceMemory() = default;
+
+  virtual MemoryTraits traits() const = 0;
+  virtual std::size_t n_seqs() const = 0;
+  virtual std::size_t n_cells() const = 0;       // tokens that fit, all sequences together
+  virtual std::size_t n_free_cells() const = 0;
+
+  // Tokens remembered by a sequence: positions [0, length).
+  virtual std::size_t length(SeqId seq) const = 0;
+  // Whether truncate(seq, n) would succeed (a sliding window may have dropped what position n needs).
+  virtual bool can_truncate(SeqId seq, std::size_t n_tokens) const = 0;
+  // Forgets positions ≥ n_tokens. No data moves.
+  virtual Result<void> truncate(SeqId seq, std::size_t n_tokens) = 0;
+  virtual void clear(SeqId seq) = 0;
+  // target becomes a copy of source; cells are shared, O(cells).
+  virtual Result<void> fork(SeqId source, SeqId target) = 0;
+
+  // Everything the sequence remembers, as bytes that only the same model and cache types accept.
+  virtual Result<std::vector<std::byte>> snapshot(SeqId seq) const = 0;
+  virtual Result<void> restore(SeqId seq, std::span<const std::byte> snapshot) = 0;
+};
+
+}  // namespace hocket
