@@ -40,6 +40,8 @@ class LanguageModel {
  public:
   // `file` must outlive the model when it is mapped.
   static Result<std::unique_ptr<LanguageModel>> load(std::shared_ptr<const GgufFile> file, const LoadOptions& options);
+  // Random weights for these hyper-parameters: tests and benches that need no file. The same seed gives the same model.
+  static Result<std::unique_ptr<LanguageModel>> synthetic(const Metadata& metadata, uint64_t seed, int64_t n_vocab);
   virtual ~LanguageModel() = default;
 
   virtual const ModelSummary& summary() const = 0;
@@ -50,7 +52,7 @@ class LanguageModel {
 
 // Why this file can or cannot run: checks architecture, keys, tensors and shapes without reading weights.
 Result<ModelSummary> inspect_model(const GgufFile& file);
-Result<MemoryPlan> plan_memory(const GgufFile& file, const RunnerOptions& options);
+Result<MemoryPlan> plan_memory(const GgufFile& file, const RunnerOptions& options, const LoadOptions& load);
 
 std::vector<std::string> supported_architectures();
 

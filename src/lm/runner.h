@@ -8,7 +8,7 @@
 // memory().length(seq). Graphs are built once per shape and reused.
 //
 // Owns     the memory of sequences, the compute buffers and threads. Borrows the model.
-// Threads  one user at a time. cancel() of the token given to step() from any thread.
+// Threads  one user at a time. The token given to step() may be cancelled from any thread; the step then ends early.
 // Errors   step(): kInvalid for a malformed batch, kBusy when the memory is full, kCancelled; the memory is then as before
 //          the call. kOutOfMemory at create().
 // Cost     step() is one pass over the weights, or more for long batches (chunks of n_batch tokens).
@@ -56,7 +56,10 @@ class LmRunner {
   virtual ~LmRunner() = default;
 
   // At most n_batch tokens.
-  virtual Result<void> step(std::span<const BatchToken> batch, StepOutput output = StepOutput::kLogits) = 0;
+  virtual Result<void> step(std::span<const BatchToken> batch, StepOutput output, const CancelToken& cancel) = 0;
+  Result<void> step(std::span<const BatchToken> batch, StepOutput output = StepOutput::kLogits) {
+    return step(batch, output, CancelToken());
+  }
   // Row i of the last step's outputs, in batch order: [n_vocab] logits or [n_embd] hidden. Valid until the next step.
   virtual std::span<const float> output(std::size_t i) const = 0;
   virtual std::size_t n_outputs() const = 0;

@@ -1,0 +1,93 @@
+#include "compute/executor.h"
+
+#include <fmt/format.h>
+#include <ggml-cpu.h>
+
+#include <vector>
+
+namespace hocket {
+
+Result<std::unique_ptr<Executor>> Executor::create(ggml_backend_dev_t device, int n_threads, std::size_t max_nodes) {
+  std::unique_ptr<Executor> executor(new Executor());
+  executor->n_threads_ = n_threads;
+
+  executor->cpu_ = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr);
+  if (!executor->cpu_) return Error(ErrorCode::kInternal, "ggml has no CPU back end");
+  ggml_threadpool_params params = ggml_threadpool_params_default(n_threads);
+  executor->threads_ = ggml_threadpool_new(&params);
+  if (!executor->threads_) return Error(ErrorCode::kOutOfMemory, fmt::format("cannot start {} threads", n_threads));
+  ggml_backend_cpu_set_threadpool(executor->cpu_, executor->threads_);
+  ggml_backend_cpu_set_n_threads(executor->cpu_, n_threads);
+  ggml_backend_cpu_set_abort_callback(
+      executor->cpu_,
+      [](void* self) {
+        const CancelToken* cancel = static_cast<Executor*>(self)->cancel_;
+        return cancel != nullptr && cancel->cancelled();
+      },
+      executor.get());
+
+  std::vector<ggml_backend_t> backends;
+  if (ggml_backend_dev_type(device) != GGML_BACKEND_DEVICE_TYPE_CPU) {
+    executor->device_ = ggml_backend_dev_init(device, nullptr);
+    if (!executor->device_)
+      return Error(ErrorCode::kIo, fmt::format("cannot open device {}", ggml_backend_dev_name(device)), "device");
+    backends.push_back(executor->device_);
+  }
+  backends.push_back(executor->cpu_);
+  executor->sched_ = ggml_backend_sched_new(backends.data(), nullptr, static_cast<int>(backends.size()), max_nodes,
+                                            /*parallel=*/false, /*op_offload=*/false);
+  if (!executor->sched_) return Error(ErrorCode::kOutOfMemory, "cannot create the graph scheduler");
+  return executor;
+}
+
+Executor::~Executor() {
+  if (sched_) ggml_backend_sched_free(sched_);
+  if (device_) ggml_backend_free(device_);
+  if (cpu_) ggml_backend_free(cpu_);
+  if (threads_) ggml_threadpool_free(threads_);
+}
+
+std::size_t Executor::measure(Graph& graph) {
+  std::vector<std::size_t> sizes(static_cast<std::size_t>(ggml_backend_sched_get_n_backends(sched_)), 0);
+  ggml_backend_sched_reset(sched_);
+  ggml_backend_sched_reserve_size(sched_, graph.nodes(), sizes.data());
+  ggml_backend_sched_reset(sched_);
+  std::size_t total = 0;
+  for (const std::size_t size : sizes) total += size;
+  return total;
+}
+
+Result<void> Executor::reserve(Graph& graph) {
+  ggml_backend_sched_reset(sched_);
+  if (!ggml_backend_sched_reserve(sched_, graph.nodes()))
+    return Error(ErrorCode::kOutOfMemory, "not enough memory for the compute buffers");
+  return {};
+}
+
+Result<void> Executor::allocate(Graph& graph) {
+  ggml_backend_sched_reset(sched_);
+  if (!ggml_backend_sched_alloc_graph(sched_, graph.nodes()))
+    return Error(ErrorCode::kOutOfMemory, "not enough memory for the compute buffers");
+  return {};
+}
+
+Result<void> Executor::run(Graph& graph, const CancelToken& cancel) {
+  cancel_ = &cancel;
+  const ggml_status status = ggml_backend_sched_graph_compute(sched_, graph.nodes());
+  cancel_ = nullptr;
+  switch (status) {
+    case GGML_STATUS_SUCCESS: return {};
+    case GGML_STATUS_ABORTED: return Error(ErrorCode::kCancelled, "cancelled");
+    case GGML_STATUS_ALLOC_FAILED: return Error(ErrorCode::kOutOfMemory, "not enough memory to run the graph");
+    default: return Error(ErrorCode::kInternal, fmt::format("the graph failed with status {}", static_cast<int>(status)));
+  }
+}
+
+std::size_t Executor::compute_bytes() const {
+  std::size_t total = 0;
+  for (int i = 0; i < ggml_backend_sched_get_n_backends(sched_); ++i)
+    total += ggml_backend_sched_get_buffer_size(sched_, ggml_backend_sched_get_backend(sched_, i));
+  return total;
+}
+
+}  // namespace hocket

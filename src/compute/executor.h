@@ -1,0 +1,54 @@
+// compute/executor.h: memory and threads that run graphs.
+//
+// The chosen device runs what it supports, the CPU the rest. One graph is allocated at a time; running it again with new
+// inputs costs nothing but the run.
+//
+// Owns     back ends, the CPU's thread pool, compute buffers.
+// Threads  one user at a time. Worker threads spin briefly after a run and then sleep.
+// Errors   kOutOfMemory from reserve() and allocate(); kCancelled and kInternal from run().
+// Cost     allocate(): proportional to the nodes; grows the buffers only when a graph needs more than was reserved.
+#pragma once
+
+#include <ggml-backend.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "base/cancel.h"
+#include "base/result.h"
+#include "compute/graph.h"
+
+namespace hocket {
+
+class Executor {
+ public:
+  // n_threads ≥ 1. max_nodes bounds every graph given to this executor.
+  static Result<std::unique_ptr<Executor>> create(ggml_backend_dev_t device, int n_threads, std::size_t max_nodes);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Bytes that reserve() would allocate for this graph; nothing is allocated.
+  std::size_t measure(Graph& graph);
+  // Makes room for graphs up to this size.
+  Result<void> reserve(Graph& graph);
+  // Gives the graph its memory; the one allocated before loses it.
+  Result<void> allocate(Graph& graph);
+  // Runs the allocated graph.
+  Result<void> run(Graph& graph, const CancelToken& cancel);
+
+  std::size_t compute_bytes() const;  // held now
+  int n_threads() const { return n_threads_; }
+
+ private:
+  Executor() = default;
+
+  ggml_backend_t device_ = nullptr;  // nullptr when the device is the CPU
+  ggml_backend_t cpu_ = nullptr;
+  ggml_threadpool* threads_ = nullptr;
+  ggml_backend_sched_t sched_ = nullptr;
+  int n_threads_ = 1;
+  const CancelToken* cancel_ = nullptr;  // of the run in progress
+};
+
+}  // namespace hocket

@@ -1,0 +1,39 @@
+#include "compute/graph.h"
+
+#include "base/check.h"
+
+namespace hocket {
+
+Graph::Graph(std::size_t max_nodes) {
+  ggml_init_params params{};
+  params.mem_size = ggml_tensor_overhead() * max_nodes + ggml_graph_overhead_custom(max_nodes, false);
+  params.no_alloc = true;
+  context_ = ggml_init(params);
+  CHECK(context_ != nullptr);
+  graph_ = ggml_new_graph_custom(context_, max_nodes, false);
+}
+
+Graph::~Graph() { ggml_free(context_); }
+
+Tensor Graph::input(ggml_type type, std::initializer_list<int64_t> ne, const char* name) {
+  Tensor tensor = ggml_new_tensor(context_, type, static_cast<int>(ne.size()), ne.begin());
+  ggml_set_name(tensor, name);
+  ggml_set_input(tensor);
+  return tensor;
+}
+
+void Graph::output(Tensor tensor, const char* name) {
+  ggml_set_name(tensor, name);
+  ggml_set_output(tensor);
+  compute(tensor);
+}
+
+void Graph::compute(Tensor tensor) { ggml_build_forward_expand(graph_, tensor); }
+
+Tensor matmul(Graph& graph, Tensor weight, Tensor x) { return ggml_mul_mat(graph.context(), weight, x); }
+
+Tensor matmul_experts(Graph& graph, Tensor weights, Tensor x, Tensor ids) {
+  return ggml_mul_mat_id(graph.context(), weights, x, ids);
+}
+
+}  // namespace hocket

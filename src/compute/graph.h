@@ -1,0 +1,51 @@
+// compute/graph.h: a graph under construction, and the one place where products with weights are made.
+//
+// Tensors belong to the graph's context and carry no data until an Executor has allocated the graph. Shapes are in ggml
+// order, fastest first.
+//
+// Owns     the tensors and the node list.
+// Threads  one user at a time.
+// Errors   ggml asserts on shapes it dislikes: what comes from files and requests is checked before a graph is built.
+#pragma once
+
+#include <ggml.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace hocket {
+
+using Tensor = ggml_tensor*;
+
+class Graph {
+ public:
+  explicit Graph(std::size_t max_nodes);
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  ggml_context* context() const { return context_; }
+  ggml_cgraph* nodes() const { return graph_; }
+
+  // A tensor that the caller fills before each run.
+  Tensor input(ggml_type type, std::initializer_list<int64_t> ne, const char* name);
+  // Keeps a tensor's data after the run.
+  void output(Tensor tensor, const char* name);
+  // Adds a tensor and what it needs to the nodes to compute, now (in order of the calls).
+  void compute(Tensor tensor);
+
+ private:
+  ggml_context* context_;
+  ggml_cgraph* graph_;
+};
+
+// weight [n_in, n_out] · x [n_in, n_tokens, …] → [n_out, n_tokens, …]. Every product with a weight goes through here, so
+// that kernels can be replaced in one place.
+Tensor matmul(Graph& graph, Tensor weight, Tensor x);
+
+// weights [n_in, n_out, n_expert], x [n_in, 1 or n_used, n_tokens], ids I32 [n_used, n_tokens] → [n_out, n_used, n_tokens].
+// A token's ids must differ.
+Tensor matmul_experts(Graph& graph, Tensor weights, Tensor x, Tensor ids);
+
+}  // namespace hocket

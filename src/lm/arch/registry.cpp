@@ -1,0 +1,36 @@
+#include "lm/arch/registry.h"
+
+#include <fmt/format.h>
+
+namespace hocket {
+
+const std::vector<ArchitectureRow>& architectures() {
+  static const std::vector<ArchitectureRow> rows{
+      {"gemma3", gemma3_architecture()}, {"llama", llama_architecture()}, {"phi3", phi3_architecture()},
+      {"qwen2", qwen2_architecture()},   {"qwen3", qwen3_architecture()},
+  };
+  return rows;
+}
+
+std::string block_prefix(std::size_t il) { return fmt::format("blk.{}.", il); }
+
+Result<std::vector<bool>> read_window_pattern(const HParams& hp, const Metadata& metadata, std::size_t period) {
+  const auto n_layer = static_cast<std::size_t>(hp.n_layer);
+  std::vector<bool> windowed(n_layer, false);
+  if (hp.n_swa == 0) return windowed;
+  const std::string key = hp.key("attention.sliding_window_pattern");
+  const MetadataValue* value = metadata.find(key);
+  if (value && std::holds_alternative<MetadataArray>(*value)) {
+    TRY_ASSIGN(const std::vector<bool>* list, metadata.booleans(key));
+    if (list->size() < n_layer)
+      return Error(ErrorCode::kBadModel, fmt::format("{} has {} entries for {} layers", key, list->size(), n_layer), key);
+    windowed.assign(list->begin(), list->begin() + static_cast<std::ptrdiff_t>(n_layer));
+    return windowed;
+  }
+  TRY_ASSIGN(const int64_t n, metadata.integer_or(key, static_cast<int64_t>(period), 0, 4096));
+  for (std::size_t il = 0; il < n_layer; ++il)
+    windowed[il] = n == 0 || il % static_cast<std::size_t>(n) < static_cast<std::size_t>(n) - 1;
+  return windowed;
+}
+
+}  // namespace hocket

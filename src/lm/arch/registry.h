@@ -1,0 +1,24 @@
+// lm/arch/registry.h: what the architecture files share, and their factories.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lm/architecture.h"
+
+namespace hocket {
+
+// "blk.7."
+std::string block_prefix(std::size_t il);
+
+// Which layers see only a window: the file's per-layer list or period, else the family's period, whose last layer sees
+// everything. No layer when the model has no window.
+Result<std::vector<bool>> read_window_pattern(const HParams& hp, const Metadata& metadata, std::size_t period);
+
+ArchitectureFactory gemma3_architecture();
+ArchitectureFactory llama_architecture();
+ArchitectureFactory phi3_architecture();
+ArchitectureFactory qwen2_architecture();
+ArchitectureFactory qwen3_architecture();
+
+}  // namespace hocket

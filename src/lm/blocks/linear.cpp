@@ -1,0 +1,18 @@
+#include "lm/blocks/linear.h"
+
+namespace hocket {
+
+Linear Linear::make(WeightSet& weights, const std::string& name, int64_t n_in, int64_t n_out, Bias bias) {
+  Linear linear;
+  linear.weight = weights.matrix(name + ".weight", {n_in, n_out});
+  if (bias == Bias::kRequired) linear.bias = weights.vector(name + ".bias", {n_out});
+  if (bias == Bias::kOptional) linear.bias = weights.optional_vector(name + ".bias", {n_out});
+  return linear;
+}
+
+Tensor Linear::run(StepGraph& g, Tensor x) const {
+  Tensor y = matmul(g.graph(), weight, x);
+  return bias ? ggml_add(g.context(), y, bias) : y;
+}
+
+}  // namespace hocket

@@ -1,0 +1,21 @@
+// lm/blocks/linear.h: a product with a weight and, where the model has one, an offset.
+#pragma once
+
+#include "lm/step_graph.h"
+#include "weights/weight_set.h"
+
+namespace hocket {
+
+enum class Bias { kNone, kOptional, kRequired };
+
+struct Linear {
+  Tensor weight = nullptr;  // [n_in, n_out]
+  Tensor bias = nullptr;    // [n_out] or nullptr
+
+  // Takes `name`.weight and, as asked, `name`.bias.
+  static Linear make(WeightSet& weights, const std::string& name, int64_t n_in, int64_t n_out, Bias bias = Bias::kNone);
+  // x [n_in, n_tokens] → [n_out, n_tokens].
+  Tensor run(StepGraph& g, Tensor x) const;
+};
+
+}  // namespace hocket

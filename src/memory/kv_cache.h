@@ -1,0 +1,125 @@
+// memory/kv_cache.h: keys and values of attention layers, full and sliding-window.
+//
+// Layers of the same kind share one CellPool: a token has one cell number in all full layers, and another in all windowed
+// layers, whose pool is only as large as the windows need. A step goes: place() finds cells, the graph writes and reads
+// them, commit() makes them part of the sequences. Without commit() nothing has happened.
+//
+// Owns     per layer K [head_dim_k · n_kv_head, n_cells] and V [head_dim_v · n_kv_head, n_cells].
+// Threads  one user at a time.
+// Errors   create(): kOutOfMemory. place(): kBusy. restore(): kInvalid for a snapshot of another model, type or damaged.
+// Cost     place() and the masks O(n_tokens · n_cells); fork() and truncate() O(n_cells), no data moves.
+#pragma once
+
+#include <ggml-backend.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "compute/device.h"
+#include "compute/graph.h"
+#include "memory/cell_pool.h"
+#include "memory/sequence_memory.h"
+
+namespace hocket {
+
+// What one layer keeps of each token.
+struct KvLayerSpec {
+  int64_t n_kv_head = 0;
+  int64_t head_dim_k = 0;
+  int64_t head_dim_v = 0;
+  std::size_t window = 0;  // 0: full
+};
+
+struct KvCacheOptions {
+  std::size_t n_ctx = 0;    // cells of full layers
+  std::size_t n_seqs = 1;
+  std::size_t n_batch = 512;  // most tokens of one step
+  CacheType type_k = CacheType::kF16;
+  CacheType type_v = CacheType::kF16;
+};
+
+// Where the tokens of a step go, for one pool.
+struct PoolPlacement {
+  std::vector<uint32_t> cells;  // of each token of the batch
+  std::size_t n_kv = 0;         // the step reads cells [0, n_kv)
+};
+
+struct PlacedToken {
+  SeqId seq;
+  int32_t position;
+};
+
+struct Placement {
+  std::vector<PlacedToken> tokens;
+  std::vector<PoolPlacement> pools;  // in the order of KvCache::n_pools()
+};
+
+class KvCache : public SequenceMemory {
+ public:
+  static Result<std::unique_ptr<KvCache>> create(std::vector<KvLayerSpec> layers, const KvCacheOptions& options,
+                                                 ggml_backend_dev_t device);
+  // Bytes that create() would take.
+  static std::size_t bytes(const std::vector<KvLayerSpec>& layers, const KvCacheOptions& options);
+  // A cache with tensors of the right shape and no memory, to measure graphs with.
+  static std::unique_ptr<KvCache> without_data(std::vector<KvLayerSpec> layers, const KvCacheOptions& options,
+                                               ggml_backend_dev_t device);
+  ~KvCache() override;
+
+  // ---- a step
+  // Positions continue each sequence's length, in the order of `seqs`.
+  Result<Placement> place(std::span<const SeqId> seqs) const;
+  void commit(const Placement& placement);
+  // Mask rows [n_kv] for the queries `rows` (indices into the placement's tokens; 0 visible, -inf not), as F16.
+  void fill_mask(const Placement& placement, std::size_t pool, std::span<const uint32_t> rows,
+                 std::span<ggml_fp16_t> mask) const;
+  // The largest n_kv that a step can have.
+  std::size_t max_n_kv(std::size_t pool) const;
+
+  std::size_t n_pools() const { return pools_.size(); }
+  std::size_t pool_of_layer(std::size_t layer) const { return layers_[layer].pool; }
+  const KvLayerSpec& spec(std::size_t layer) const { return layers_[layer].spec; }
+  Tensor k(std::size_t layer) const { return layers_[layer].k; }
+  Tensor v(std::size_t layer) const { return layers_[layer].v; }
+
+  // ---- SequenceMemory
+  MemoryTraits traits() const override;
+  std::size_t n_seqs() const override { return lengths_.size(); }
+  std::size_t n_cells() const override { return options_.n_ctx; }
+  std::size_t n_free_cells() const override;
+  std::size_t length(SeqId seq) const override { return lengths_[static_cast<std::size_t>(seq)]; }
+  bool can_truncate(SeqId seq, std::size_t n_tokens) const override;
+  Result<void> truncate(SeqId seq, std::size_t n_tokens) override;
+  void clear(SeqId seq) override;
+  Result<void> fork(SeqId source, SeqId target) override;
+  Result<std::vector<std::byte>> snapshot(SeqId seq) const override;
+  Result<void> restore(SeqId seq, std::span<const std::byte> snapshot) override;
+
+ private:
+  struct Layer {
+    KvLayerSpec spec;
+    std::size_t pool;
+    Tensor k;
+    Tensor v;
+  };
+
+  KvCache(std::vector<KvLayerSpec> layers, const KvCacheOptions& options);
+  bool valid(SeqId seq) const { return seq >= 0 && static_cast<std::size_t>(seq) < lengths_.size(); }
+  // Every tensor that a snapshot contains, layer by layer, with the pool of its cells.
+  struct Part {
+    Tensor tensor;
+    std::size_t pool;
+  };
+  std::vector<Part> parts() const;
+
+  KvCacheOptions options_;
+  std::vector<Layer> layers_;
+  std::vector<CellPool> pools_;
+  std::vector<std::size_t> lengths_;
+  ggml_context* context_ = nullptr;
+  ggml_backend_buffer_t buffer_ = nullptr;
+};
+
+}  // namespace hocket

@@ -1,0 +1,300 @@
+#include "weights/weight_set.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <ggml-cpu.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "compute/device.h"
+
+namespace hocket {
+
+namespace {
+
+constexpr std::size_t kTensorsPerContext = 512;
+constexpr std::size_t kHostAlignment = 32;  // what ggml's CPU code asks of tensor data
+// Buffers are taken in pieces, so that one failed request does not need the whole model in one block.
+constexpr uint64_t kBufferBytes = 1ull << 30;
+
+std::vector<ggml_backend_buffer_type_t> extra_buffer_types(ggml_backend_dev_t device) {
+  std::vector<ggml_backend_buffer_type_t> types;
+  const auto get = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
+      ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), "ggml_backend_dev_get_extra_bufts"));
+  if (!get) return types;
+  for (ggml_backend_buffer_type_t* type = get(device); type && *type; ++type) types.push_back(*type);
+  return types;
+}
+
+bool same_shape(const TensorInfo& info, const Shape& wanted) {
+  for (std::size_t i = 0; i < info.ne.size(); ++i)
+    if (info.ne[i] != (i < wanted.size() ? wanted[i] : 1)) return false;
+  return true;
+}
+
+std::string shape_text(const TensorInfo& info) {
+  return fmt::format("[{}]", fmt::join(info.ne.begin(), info.ne.begin() + std::max(1, info.n_dims), ", "));
+}
+
+}  // namespace
+
+struct WeightSet::Slot {
+  const TensorInfo* info;
+  Tensor tensor;
+  Use use;
+  ggml_backend_buffer_type_t buffer_type;
+  bool convert;  // to F32
+  bool in_place = false;
+};
+
+WeightSet::WeightSet(std::shared_ptr<WeightSource> source, ggml_backend_dev_t device, bool repack)
+    : source_(std::move(source)),
+      device_(device),
+      cpu_(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
+  for (ggml_backend_dev_t dev : {device, cpu_}) {
+    if (repack)
+      for (ggml_backend_buffer_type_t type : extra_buffer_types(dev)) preferred_.push_back({type, dev});
+    preferred_.push_back({ggml_backend_dev_buffer_type(dev), dev});
+    if (device == cpu_) break;
+  }
+}
+
+WeightSet::~WeightSet() {
+  for (ggml_backend_buffer_t buffer : buffers_) ggml_backend_buffer_free(buffer);
+  for (ggml_context* context : contexts_) ggml_free(context);
+}
+
+void WeightSet::fail(Error error) {
+  if (status_.ok()) status_ = std::move(error);
+}
+
+Result<void> WeightSet::status() const { return status_; }
+
+Tensor WeightSet::new_tensor(ggml_type type, const TensorInfo& info) {
+  if (slots_.size() % kTensorsPerContext == 0) {
+    ggml_init_params params{};
+    params.mem_size = ggml_tensor_overhead() * kTensorsPerContext;
+    params.no_alloc = true;
+    contexts_.push_back(ggml_init(params));
+  }
+  Tensor tensor = ggml_new_tensor(contexts_.back(), type, std::max(1, info.n_dims), info.ne.data());
+  ggml_set_name(tensor, info.name.c_str());
+  return tensor;
+}
+
+Tensor WeightSet::declare(std::string_view name, const Shape& shape, Use use, bool optional) {
+  const TensorInfo* info = source_->find(name, shape, optional);
+  if (!info) {
+    if (!optional)
+      fail(Error(ErrorCode::kBadModel, fmt::format("tensor {} [{}] is missing", name, fmt::join(shape, ", ")),
+                 std::string(name)));
+    return nullptr;
+  }
+  if (!same_shape(*info, shape)) {
+    fail(Error(ErrorCode::kBadModel,
+               fmt::format("tensor {} has shape {}, expected [{}]", name, shape_text(*info), fmt::join(shape, ", ")),
+               std::string(name)));
+    return nullptr;
+  }
+  const bool convert = use == Use::kElement && info->type != GGML_TYPE_F32;
+  const ggml_type_traits* traits = ggml_get_type_traits(info->type);
+  if ((convert && !traits->to_float) || (info->type >= GGML_TYPE_I8 && info->type <= GGML_TYPE_F64)) {
+    fail(Error(ErrorCode::kBadModel, fmt::format("tensor {} has type {}, which is no weight type", name,
+                                                 ggml_type_name(info->type)),
+               std::string(name)));
+    return nullptr;
+  }
+  for (const auto& slot : slots_)
+    if (slot->info == info && (slot->use == use || slot->use == Use::kElement)) return slot->tensor;
+
+  Tensor tensor = new_tensor(convert ? GGML_TYPE_F32 : info->type, *info);
+  ggml_backend_buffer_type_t type = choose_buffer_type(tensor, use);
+  // A tied head shares the table's memory unless products have a layout of their own.
+  for (const auto& slot : slots_)
+    if (slot->info == info && slot->buffer_type == type) return slot->tensor;
+  slots_.push_back(std::make_unique<Slot>(Slot{info, tensor, use, type, convert}));
+  return tensor;
+}
+
+bool WeightSet::runs_in(const Place& place, Tensor tensor, Use use) {
+  // ggml decides by the buffer that the weight is in: an empty buffer of the type stands in for it.
+  ggml_backend_buffer_t buffer = ggml_backend_buft_alloc_buffer(place.type, 0);
+  if (!buffer) return false;
+  ggml_init_params params{};
+  params.mem_size = ggml_tensor_overhead() * 8;
+  params.no_alloc = true;
+  ggml_context* context = ggml_init(params);
+  Tensor weight = ggml_dup_tensor(context, tensor);
+  weight->buffer = buffer;
+  Tensor op = nullptr;
+  if (use == Use::kElement) {
+    op = ggml_mul(context, ggml_new_tensor_2d(context, GGML_TYPE_F32, tensor->ne[0], 32), weight);
+  } else if (use == Use::kRows) {
+    op = ggml_get_rows(context, weight, ggml_new_tensor_1d(context, GGML_TYPE_I32, 32));
+  } else if (tensor->ne[2] > 1) {
+    op = ggml_mul_mat_id(context, weight, ggml_new_tensor_3d(context, GGML_TYPE_F32, tensor->ne[0], 1, 32),
+                         ggml_new_tensor_2d(context, GGML_TYPE_I32, 1, 32));
+  } else {
+    op = ggml_mul_mat(context, weight, ggml_new_tensor_2d(context, GGML_TYPE_F32, tensor->ne[0], 32));
+  }
+  const bool supported = ggml_backend_dev_supports_op(place.device, op);
+  ggml_free(context);
+  ggml_backend_buffer_free(buffer);
+  return supported;
+}
+
+ggml_backend_buffer_type_t WeightSet::choose_buffer_type(Tensor tensor, Use use) {
+  if (use == Use::kProduct) {
+    for (const Place& place : preferred_)
+      if (runs_in(place, tensor, use)) return place.type;
+  } else if (const Place own{ggml_backend_dev_buffer_type(device_), device_}; runs_in(own, tensor, use)) {
+    return own.type;
+  }
+  return ggml_backend_dev_buffer_type(cpu_);
+}
+
+bool WeightSet::stays_mapped(const Slot& slot) const {
+  if (slot.convert || slot.buffer_type != ggml_backend_dev_buffer_type(cpu_)) return false;
+  const auto data = source_->mapped(*slot.info);
+  return !data.empty() && reinterpret_cast<uintptr_t>(data.data()) % kHostAlignment == 0;
+}
+
+uint64_t WeightSet::device_bytes() const {
+  uint64_t total = 0;
+  for (const auto& slot : slots_)
+    if (!stays_mapped(*slot)) total += ggml_backend_buft_get_alloc_size(slot->buffer_type, slot->tensor);
+  return total;
+}
+
+uint64_t WeightSet::weight_bytes() const {
+  uint64_t total = 0;
+  for (const auto& slot : slots_) total += ggml_nbytes(slot->tensor);
+  return total;
+}
+
+Result<void> WeightSet::map_in_place() {
+  for (auto& slot : slots_) {
+    if (!stays_mapped(*slot)) continue;
+    // The mapping is read only; ggml's interface has no const.
+    void* data = const_cast<std::byte*>(source_->mapped(*slot->info).data());
+    ggml_backend_buffer_t buffer = ggml_backend_cpu_buffer_from_ptr(data, ggml_nbytes(slot->tensor));
+    if (!buffer) return Error(ErrorCode::kOutOfMemory, "cannot describe the mapped weights to ggml");
+    ggml_backend_buffer_set_usage(buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    buffers_.push_back(buffer);
+    if (ggml_backend_tensor_alloc(buffer, slot->tensor, data) != GGML_STATUS_SUCCESS)
+      return Error(ErrorCode::kInternal, "ggml refused a mapped tensor", slot->info->name);
+    slot->in_place = true;
+  }
+  return {};
+}
+
+Result<void> WeightSet::allocate_buffers() {
+  std::map<ggml_backend_buffer_type_t, std::vector<Slot*>> by_type;
+  for (auto& slot : slots_)
+    if (!slot->in_place) by_type[slot->buffer_type].push_back(slot.get());
+  for (auto& [type, slots] : by_type) {
+    const uint64_t alignment = ggml_backend_buft_get_alignment(type);
+    const auto padded = [&](const Slot* slot) {
+      const uint64_t size = ggml_backend_buft_get_alloc_size(type, slot->tensor);
+      return (size + alignment - 1) / alignment * alignment;
+    };
+    for (std::size_t first = 0; first < slots.size();) {
+      uint64_t size = padded(slots[first]);
+      std::size_t last = first + 1;
+      while (last < slots.size() && size + padded(slots[last]) <= kBufferBytes) size += padded(slots[last++]);
+      ggml_backend_buffer_t buffer = ggml_backend_buft_alloc_buffer(type, size + alignment);
+      if (!buffer)
+        return Error(ErrorCode::kOutOfMemory, fmt::format("cannot get {:.0f} MiB for weights in {}",
+                                                          static_cast<double>(size) / (1 << 20),
+                                                          ggml_backend_buft_name(type)));
+      ggml_backend_buffer_set_usage(buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+      buffers_.push_back(buffer);
+      auto address = reinterpret_cast<uintptr_t>(ggml_backend_buffer_get_base(buffer));
+      address = (address + alignment - 1) / alignment * alignment;
+      for (; first < last; ++first) {
+        if (ggml_backend_tensor_alloc(buffer, slots[first]->tensor, reinterpret_cast<void*>(address)) !=
+            GGML_STATUS_SUCCESS)
+          return Error(ErrorCode::kOutOfMemory, "ggml refused a tensor", slots[first]->info->name);
+        address += padded(slots[first]);
+      }
+    }
+  }
+  return {};
+}
+
+Result<void> WeightSet::fill(const Slot& slot) const {
+  std::span<const std::byte> data = source_->mapped(*slot.info);
+  std::vector<std::byte> bytes;
+  if (data.empty()) {
+    bytes.resize(slot.info->n_bytes);
+    TRY(source_->read(*slot.info, bytes));
+    data = bytes;
+  }
+  if (slot.convert) {
+    std::vector<float> floats(static_cast<std::size_t>(ggml_nelements(slot.tensor)));
+    ggml_get_type_traits(slot.info->type)->to_float(data.data(), floats.data(), static_cast<int64_t>(floats.size()));
+    ggml_backend_tensor_set(slot.tensor, floats.data(), 0, ggml_nbytes(slot.tensor));
+  } else {
+    ggml_backend_tensor_set(slot.tensor, data.data(), 0, ggml_nbytes(slot.tensor));
+  }
+  source_->drop_pages(*slot.info);
+  return {};
+}
+
+Result<void> WeightSet::load(const std::function<bool(float)>& progress) {
+  TRY(status_);
+  TRY(map_in_place());
+  TRY(allocate_buffers());
+
+  std::vector<const Slot*> todo;
+  uint64_t total = 0;
+  for (const auto& slot : slots_)
+    if (!slot->in_place) {
+      todo.push_back(slot.get());
+      total += slot->info->n_bytes;
+    }
+  std::mutex mutex;
+  Result<void> status;
+  std::atomic<std::size_t> next{0};
+  uint64_t done = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < todo.size(); i = next++) {
+      Result<void> filled;
+      try {
+        filled = fill(*todo[i]);
+      } catch (const std::bad_alloc&) {
+        filled = Error(ErrorCode::kOutOfMemory, "not enough memory to load a tensor", todo[i]->info->name);
+      }
+      const std::lock_guard lock(mutex);
+      done += todo[i]->info->n_bytes;
+      if (!filled.ok() && status.ok()) status = std::move(filled);
+      if (status.ok() && progress && !progress(static_cast<float>(done) / static_cast<float>(total)))
+        status = Error(ErrorCode::kCancelled, "the load was cancelled");
+      if (!status.ok()) next = todo.size();
+    }
+  };
+  // Only the CPU's buffers may be filled from several threads.
+  const int n_threads = device_ == cpu_ ? std::min<int>(physical_cores(), static_cast<int>(todo.size())) : 1;
+  std::vector<std::thread> threads;
+  for (int i = 1; i < n_threads; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  return status;
+}
+
+void WeightSet::place_without_data() {
+  std::map<ggml_backend_buffer_type_t, ggml_backend_buffer_t> stand_ins;
+  for (auto& slot : slots_) {
+    ggml_backend_buffer_t& buffer = stand_ins[slot->buffer_type];
+    if (!buffer) buffers_.push_back(buffer = ggml_backend_buft_alloc_buffer(slot->buffer_type, 0));
+    slot->tensor->buffer = buffer;
+    slot->tensor->data = reinterpret_cast<void*>(kHostAlignment);
+  }
+}
+
+}  // namespace hocket

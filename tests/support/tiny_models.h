@@ -1,0 +1,50 @@
+// tests/support/tiny_models.h: hyper-parameters of a tiny model of every architecture. The conformance tests need nothing
+// else: weights are synthetic. An architecture without an entry here fails them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "weights/metadata.h"
+
+namespace hocket::test {
+
+inline constexpr int64_t kTinyVocab = 96;
+
+inline std::optional<Metadata> tiny_metadata(const std::string& arch) {
+  Metadata m;
+  const auto set = [&](const std::string& name, MetadataValue value) { m.set(arch + "." + name, std::move(value)); };
+  const auto integer = [](int64_t v) { return MetadataValue(v); };
+  m.set("general.architecture", arch);
+  set("context_length", integer(512));
+  set("embedding_length", integer(64));
+  set("block_count", integer(3));
+  set("feed_forward_length", integer(96));
+  set("attention.head_count", integer(4));
+  set("attention.head_count_kv", integer(2));
+  set("attention.layer_norm_rms_epsilon", 1e-5);
+  if (arch == "llama" || arch == "qwen2") return m;
+  if (arch == "qwen3") {
+    set("attention.key_length", integer(24));  // not n_embd / n_head
+    set("attention.value_length", integer(24));
+    return m;
+  }
+  if (arch == "phi3") {
+    set("rope.dimension_count", integer(12));
+    set("rope.scaling.original_context_length", integer(64));
+    return m;
+  }
+  if (arch == "gemma3") {
+    set("block_count", integer(7));  // one layer that sees everything among windowed ones
+    set("attention.sliding_window", integer(8));
+    set("rope.freq_base", 1e6);
+    return m;
+  }
+  return std::nullopt;
+}
+
+// How far two ways of computing the same logits may be apart (NMSE) with F32 weights and caches: the order of F32 sums.
+// ggml's GELU goes through a table in half precision, in which a last-bit difference of the input becomes one of 2^-11.
+inline double rounding_bound(const std::string& arch) { return arch == "gemma3" ? 1e-6 : 1e-10; }
+
+}  // namespace hocket::test
