@@ -1,0 +1,30 @@
+// http/endpoints/endpoints.h: the handlers that the router's table names. docs/adding-an-endpoint.md tells how to add one.
+//
+// A handler runs on its connection's thread, after Host, key, content type and size were checked. It may throw: the router
+// answers 500.
+#pragma once
+
+#include "http/exchange.h"
+#include "http/request_body.h"
+
+namespace hocket {
+
+HttpResponse get_welcome(const HttpRequest& request, const Api& api);
+HttpResponse get_livez(const HttpRequest& request, const Api& api);
+HttpResponse get_health(const HttpRequest& request, const Api& api);
+HttpResponse get_props(const HttpRequest& request, const Api& api);
+
+HttpResponse post_chat_completions(const HttpRequest& request, const Api& api);
+HttpResponse post_completions(const HttpRequest& request, const Api& api);
+HttpResponse post_embeddings(const HttpRequest& request, const Api& api);
+HttpResponse get_models(const HttpRequest& request, const Api& api);
+HttpResponse get_model(const HttpRequest& request, const Api& api);  // path: /v1/models/{id}
+
+HttpResponse post_tokenize(const HttpRequest& request, const Api& api);
+HttpResponse post_detokenize(const HttpRequest& request, const Api& api);
+HttpResponse post_apply_template(const HttpRequest& request, const Api& api);
+
+HttpResponse post_cancel(const HttpRequest& request, const Api& api);
+HttpResponse get_generation_status(const HttpRequest& request, const Api& api);
+
+}  // namespace hocket

@@ -1,0 +1,63 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "http/endpoints/endpoints.h"
+#include "http/error_reply.h"
+
+namespace hocket {
+namespace {
+
+Json model_json(const ServiceInfo& info, const std::string& id) {
+  const ModelSummary& model = info.model;
+  Json meta = Json::object();
+  meta["name"] = model.name;
+  meta["architecture"] = model.arch;
+  meta["quantization"] = model.quantisation;
+  meta["n_params"] = model.n_params;
+  meta["size"] = model.weight_bytes;
+  meta["n_vocab"] = model.n_vocab;
+  meta["n_embd"] = model.n_embd;
+  meta["n_layer"] = model.n_layer;
+  meta["n_ctx"] = info.n_ctx;
+  meta["n_ctx_train"] = model.n_ctx_train;
+  Json json = Json::object();
+  json["id"] = id;
+  json["object"] = "model";
+  json["created"] = info.created;
+  json["owned_by"] = "hocket";
+  json["aliases"] = info.aliases;
+  json["meta"] = std::move(meta);
+  return json;
+}
+
+}  // namespace
+
+HttpResponse get_models(const HttpRequest& request, const Api& api) {
+  const auto service = api.host.service();
+  if (!service) return error_response(service.error());
+  const ServiceInfo& info = (*service)->info();
+  Json list = Json::object();
+  list["object"] = "list";
+  list["data"] = Json::array();
+  list["data"].push_back(model_json(info, info.model_id));
+  HttpResponse response;
+  response.body = dump_json(list);
+  return response;
+}
+
+HttpResponse get_model(const HttpRequest& request, const Api& api) {
+  const auto service = api.host.service();
+  if (!service) return error_response(service.error());
+  const std::string id = request.path.substr(std::string_view("/v1/models/").size());
+  if (!(*service)->serves(id)) {
+    Error error(ErrorCode::kNotFound, fmt::format("there is no model \"{}\"", id.substr(0, 256)), "model");
+    error.reason = "model_not_found";
+    return error_response(error);
+  }
+  HttpResponse response;
+  response.body = dump_json(model_json((*service)->info(), id));
+  return response;
+}
+
+}  // namespace hocket

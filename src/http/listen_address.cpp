@@ -1,0 +1,55 @@
+#include "http/listen_address.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "http/origin.h"
+
+namespace hocket {
+
+bool is_unix_path(const std::string& host) { return host.find('/') != std::string::npos || host.ends_with(".sock"); }
+
+std::vector<std::string> addresses_of(const std::string& host) {
+  if (host == "localhost") return {"127.0.0.1", "::1"};
+  return {host};
+}
+
+Result<void> prepare_unix_path(const std::string& path) {
+  sockaddr_un address{};
+  if (path.size() >= sizeof(address.sun_path))
+    return Error(ErrorCode::kInvalid, fmt::format("the socket path {} is longer than {} bytes", path, sizeof(address.sun_path) - 1), "host");
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool refused = connect(probe, reinterpret_cast<sockaddr*>(&address), sizeof(address)) < 0 && errno == ECONNREFUSED;
+  close(probe);
+  if (struct stat info; refused && stat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode)) unlink(path.c_str());
+  return {};
+}
+
+Result<void> check_listen_options(const ServerOptions& options) {
+  if (options.hosts.empty()) return Error(ErrorCode::kInvalid, "there is no address to listen on", "host");
+  if (options.port < 0 || options.port > 65535)
+    return Error(ErrorCode::kInvalid, fmt::format("port {} is not between 0 and 65535", options.port), "port");
+  for (const std::string& key : options.api_keys)
+    if (key.empty()) return Error(ErrorCode::kInvalid, "an API key is empty", "api_keys");
+  for (const std::string& host : options.hosts)
+    if (!is_unix_path(host) && !is_loopback(host) && options.api_keys.empty() && !options.insecure)
+      return Error(ErrorCode::kInvalid,
+                   fmt::format("{} can be reached by other machines: set an API key, or allow it with --insecure", host), "host");
+  return {};
+}
+
+bool listens_locally(const ServerOptions& options) {
+  return std::all_of(options.hosts.begin(), options.hosts.end(),
+                     [](const std::string& host) { return is_unix_path(host) || is_loopback(host); });
+}
+
+}  // namespace hocket

@@ -1,0 +1,152 @@
+#include "http/reply_shape.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace hocket {
+namespace {
+
+double per(double amount, double of) { return of > 0 ? amount / of : 0; }
+
+CollectedChoice& choice_at(std::vector<CollectedChoice>& choices, std::size_t i) {
+  if (choices.size() <= i) choices.resize(i + 1);
+  return choices[i];
+}
+
+ToolCall& call_at(CollectedChoice& choice, std::size_t i) {
+  if (choice.tool_calls.size() <= i) choice.tool_calls.resize(i + 1);
+  return choice.tool_calls[i];
+}
+
+Json timings_json(const ReplyDone& done) {
+  const Timings& t = done.timings;
+  const auto prompt_n = static_cast<double>(t.prefill_tokens), predicted_n = static_cast<double>(t.decode_tokens);
+  Json json = Json::object();
+  json["cache_n"] = done.usage.cached_tokens;
+  json["prompt_n"] = t.prefill_tokens;
+  json["prompt_ms"] = t.prefill_ms;
+  json["prompt_per_token_ms"] = per(t.prefill_ms, prompt_n);
+  json["prompt_per_second"] = per(1000 * prompt_n, t.prefill_ms);
+  json["predicted_n"] = t.decode_tokens;
+  json["predicted_ms"] = t.decode_ms;
+  json["predicted_per_token_ms"] = per(t.decode_ms, predicted_n);
+  json["predicted_per_second"] = per(1000 * predicted_n, t.decode_ms);
+  return json;
+}
+
+}  // namespace
+
+void collect(const DeltaEvent& event, std::vector<CollectedChoice>& choices) {
+  CollectedChoice& choice = choice_at(choices, event.choice);
+  for (const ReplyDelta& delta : event.deltas) {
+    switch (delta.kind) {
+      case ReplyDelta::Kind::kContent: choice.content += delta.text; break;
+      case ReplyDelta::Kind::kReasoning: choice.reasoning += delta.text; break;
+      case ReplyDelta::Kind::kToolCallStart: {
+        ToolCall& call = call_at(choice, delta.index);
+        call.id = delta.call_id;
+        call.name = delta.call_name;
+        call.arguments += delta.text;
+        break;
+      }
+      case ReplyDelta::Kind::kToolCallArguments: call_at(choice, delta.index).arguments += delta.text; break;
+    }
+  }
+  choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
+}
+
+void collect(const ChoiceFinished& event, std::vector<CollectedChoice>& choices) {
+  choice_at(choices, event.choice).reason = event.reason;
+}
+
+std::string_view finish_reason_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kLength: return "length";
+    case FinishReason::kToolCalls: return "tool_calls";
+    default: return "stop";
+  }
+}
+
+double finite_logprob(double logprob) { return logprob >= -9999.0 ? logprob : -9999.0; }  // JSON has no infinity
+
+Json chat_logprob_json(const TokenLogprobs& token) {
+  const auto one = [](const TopToken& t) {
+    Json json = Json::object();
+    json["token"] = t.bytes;
+    json["logprob"] = finite_logprob(t.logprob);
+    Json bytes = Json::array();
+    for (const char c : t.bytes) bytes.push_back(static_cast<unsigned char>(c));
+    json["bytes"] = std::move(bytes);
+    return json;
+  };
+  Json json = one(token.token);
+  Json top = Json::array();
+  for (const TopToken& t : token.top) top.push_back(one(t));
+  json["top_logprobs"] = std::move(top);
+  return json;
+}
+
+Json usage_json(const Usage& usage) {
+  Json json = Json::object();
+  json["prompt_tokens"] = usage.prompt_tokens;
+  json["completion_tokens"] = usage.completion_tokens;
+  json["total_tokens"] = usage.prompt_tokens + usage.completion_tokens;
+  json["prompt_tokens_details"] = Json::object({{"cached_tokens", usage.cached_tokens}});
+  json["completion_tokens_details"] = Json::object({{"reasoning_tokens", usage.reasoning_tokens}});
+  return json;
+}
+
+Json ReplyShape::head(std::string_view object) const {
+  Json json = Json::object();
+  json["id"] = identity_.id;
+  json["object"] = std::string(object);
+  json["created"] = identity_.created;
+  json["model"] = identity_.model;
+  json["system_fingerprint"] = identity_.fingerprint;
+  return json;
+}
+
+Json ReplyShape::chunk(Json choice) const {
+  Json json = head(chunk_object());
+  json["choices"] = Json::array();
+  json["choices"].push_back(std::move(choice));
+  if (identity_.style.include_usage) json["usage"] = nullptr;
+  return json;
+}
+
+Json ReplyShape::usage(const Usage& usage) const {
+  Json json = head(chunk_object());
+  json["choices"] = Json::array();
+  json["usage"] = usage_json(usage);
+  return json;
+}
+
+Json ReplyShape::progress(const ProgressEvent& event) const {
+  Json json = head(chunk_object());
+  json["choices"] = Json::array();
+  if (identity_.style.include_usage) json["usage"] = nullptr;
+  json["hocket_progress"] = Json::object({{"prompt_tokens_done", event.n_done}, {"prompt_tokens", event.n_total}});
+  return json;
+}
+
+void ReplyShape::add_numbers(Json& target, const ReplyDone& done, FinishReason reason) const {
+  const Timings& t = done.timings;
+  target["timings"] = timings_json(done);
+  Json own = Json::object();
+  own["id"] = identity_.request_id;
+  own["model"] = identity_.model;
+  own["finish_reason"] = std::string(finish_reason_name(reason));
+  own["queue_ms"] = t.queue_ms;
+  own["ttft_ms"] = t.ttft_ms;
+  own["prefill_ms"] = t.prefill_ms;
+  own["prompt_evaluated_tokens"] = t.prefill_tokens;
+  own["prefill_tokens_per_second"] = per(1000 * static_cast<double>(t.prefill_tokens), t.prefill_ms);
+  own["decode_ms"] = t.decode_ms;
+  own["decode_tokens_per_second"] = per(1000 * static_cast<double>(t.decode_tokens), t.decode_ms);
+  own["total_ms"] = t.total_ms;
+  own["cached_tokens"] = done.usage.cached_tokens;
+  own["requested_max_tokens"] = identity_.style.max_tokens ? Json(*identity_.style.max_tokens) : Json(nullptr);
+  target["hocket"] = std::move(own);
+}
+
+}  // namespace hocket

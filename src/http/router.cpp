@@ -1,0 +1,151 @@
+#include "http/router.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/log.h"
+#include "http/endpoints/endpoints.h"
+#include "http/error_reply.h"
+
+namespace hocket {
+
+struct Route {
+  std::string_view method;  // GET serves HEAD too
+  std::string_view path;    // a final '*' stands for the rest, at least one character
+  HttpResponse (*handler)(const HttpRequest&, const Api&);
+  bool open = false;     // needs no key
+  bool control = false;  // answered even when the connections are used up
+};
+
+namespace {
+
+constexpr bool kOpen = true;
+constexpr bool kControl = true;
+
+constexpr Route kRoutes[] = {
+    {"GET", "/", get_welcome, kOpen},
+    {"GET", "/health", get_health, kOpen, kControl},
+    {"GET", "/livez", get_livez, kOpen, kControl},
+    {"GET", "/readyz", get_health, kOpen, kControl},
+    {"GET", "/props", get_props},
+    {"GET", "/v1/models", get_models},
+    {"GET", "/v1/models/*", get_model},
+    {"POST", "/v1/chat/completions", post_chat_completions},
+    {"POST", "/v1/completions", post_completions},
+    {"POST", "/v1/embeddings", post_embeddings},
+    {"POST", "/tokenize", post_tokenize},
+    {"POST", "/detokenize", post_detokenize},
+    {"POST", "/apply-template", post_apply_template},
+    {"POST", "/v1/cancel", post_cancel, !kOpen, kControl},
+    {"GET", "/v1/generation/status", get_generation_status, !kOpen, kControl},
+};
+
+bool matches(std::string_view pattern, std::string_view path) {
+  if (!pattern.ends_with('*')) return pattern == path;
+  pattern.remove_suffix(1);
+  return path.size() > pattern.size() && path.starts_with(pattern);
+}
+
+std::string allowed_methods(std::string_view path) {
+  std::string list;
+  for (const Route& route : kRoutes) {
+    if (!matches(route.path, path)) continue;
+    list.append(list.empty() ? "" : ", ").append(route.method == "GET" ? "GET, HEAD" : route.method);
+  }
+  return list.empty() ? list : list + ", OPTIONS";
+}
+
+bool is_json_type(std::string_view type) {
+  std::string_view essence = type.substr(0, type.find(';'));
+  while (essence.ends_with(' ')) essence.remove_suffix(1);
+  if (!equals_ignoring_case(essence, "application/json")) return false;
+  const std::size_t charset = type.find("charset=");
+  if (charset == std::string_view::npos) return true;
+  std::string_view name = type.substr(charset + 8);
+  name = name.substr(0, name.find(';'));
+  if (name.size() >= 2 && name.front() == '"' && name.back() == '"') name = name.substr(1, name.size() - 2);
+  return equals_ignoring_case(name, "utf-8") || equals_ignoring_case(name, "utf8");
+}
+
+}  // namespace
+
+bool route_reads_body(const Route& route) { return route.method == "POST"; }
+
+Router::Router(const ServerOptions& options, ServiceHost& host, bool check_host)
+    : api_{options, host}, check_host_(check_host), cors_(options.cors_origins), keys_(options.api_keys) {}
+
+HeaderList Router::common_headers(const HttpRequest& request) const {
+  HeaderList headers = cors_.headers_for(request);
+  headers.emplace_back("X-Request-Id", request.request_id);
+  headers.emplace_back("X-Content-Type-Options", "nosniff");
+  return headers;
+}
+
+std::optional<HttpResponse> Router::check_body_headers(const HttpRequest& request) const {
+  // A page of another origin can send a body without a type and without asking first, but not without Origin.
+  const bool typed = request.has_header("Content-Type");
+  if (typed ? !is_json_type(request.header("Content-Type")) : request.has_header("Origin"))
+    return protocol_error(415, "the body must be sent as Content-Type: application/json (UTF-8)", "unsupported_media_type");
+  if (const auto coding = request.header("Content-Encoding"); !coding.empty() && !equals_ignoring_case(coding, "identity"))
+    return protocol_error(415, "compressed bodies are not supported", "unsupported_content_encoding");
+  const std::string_view length = request.header("Content-Length");
+  uint64_t n_bytes = 0;
+  const auto [end, fault] = std::from_chars(length.data(), length.data() + length.size(), n_bytes);
+  if (!length.empty() && (fault == std::errc::result_out_of_range || n_bytes > api_.options.limits.max_body_bytes))
+    return protocol_error(413, fmt::format("the body is larger than {} bytes", api_.options.limits.max_body_bytes),
+                          "request_too_large");
+  if (!length.empty() && (fault != std::errc() || end != length.data() + length.size()))
+    return protocol_error(400, "Content-Length is not a number", "bad_request");
+  return std::nullopt;
+}
+
+Router::Gate Router::gate(const HttpRequest& request, bool reserved) const {
+  if (check_host_ && !host_header_allowed(request.header("Host"), api_.options.allowed_hosts))
+    return {nullptr, protocol_error(403, "this server answers to local names only (see --allowed-hosts)", "host_not_allowed")};
+
+  const std::string allowed = allowed_methods(request.path);
+  if (request.method == "OPTIONS")
+    return {nullptr, cors_.preflight(request, allowed.empty() ? "GET, HEAD, POST, OPTIONS" : allowed)};
+
+  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  const Route* route = std::find_if(std::begin(kRoutes), std::end(kRoutes), [&](const Route& r) {
+    return r.method == method && matches(r.path, request.path);
+  });
+  const bool found = route != std::end(kRoutes);
+  if (reserved && !(found && route->control)) {
+    HttpResponse busy = protocol_error(429, "too many connections", "too_many_connections");
+    return {nullptr, std::move(busy)};
+  }
+  if (allowed.empty())
+    return {nullptr, protocol_error(404, fmt::format("there is no {}", request.path.substr(0, 200)), "not_found")};
+  if (!found) {
+    HttpResponse wrong = protocol_error(405, fmt::format("{} takes {}", request.path.substr(0, 200), allowed), "method_not_allowed");
+    wrong.headers.emplace_back("Allow", allowed);
+    return {nullptr, std::move(wrong)};
+  }
+  if (!route->open && !keys_.accepts(request)) {
+    HttpResponse denied = protocol_error(401, "the API key is missing or wrong", "invalid_api_key");
+    denied.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return {nullptr, std::move(denied)};
+  }
+  if (route_reads_body(*route))
+    if (auto refused = check_body_headers(request)) return {nullptr, std::move(refused)};
+  return {route, std::nullopt};
+}
+
+HttpResponse Router::answer(const Route& route, const HttpRequest& request) const {
+  const auto start = Clock::now();
+  HttpResponse response;
+  try {
+    response = route.handler(request, api_);
+  } catch (const std::exception& e) {
+    log_error("{}: {} {}: {}", request.request_id, request.method, request.path, e.what());
+    response = protocol_error(500, "an internal error; the server's log has the details", "internal_error");
+  }
+  log_debug("{}: {} {} -> {} after {:.1f} ms", request.request_id, request.method, request.path, response.status, ms_since(start));
+  return response;
+}
+
+}  // namespace hocket

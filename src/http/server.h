@@ -1,0 +1,46 @@
+// http/server.h: the OpenAI-compatible HTTP server over a ServiceHost.
+//
+//   TRY_ASSIGN(auto server, Server::start(options, *host));
+//   … until a signal …
+//   server->stop(std::chrono::seconds(30));
+//
+// A thread a connection, so that streams and slow clients never keep a health or control call waiting.
+//
+// Owns     listening sockets, connection threads. Borrows the host, which must outlive it.
+// Threads  every method from any thread.
+// Errors   start(): kInvalid for an address that other machines reach without a key (param "host") or for options that do
+//          not fit together, kIo when an address cannot be bound.
+// Cost     an idle connection is a sleeping thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/chat_service.h"
+#include "http/options.h"
+
+namespace hocket {
+
+class Server {
+ public:
+  // Listens when it returns; requests that need the model are answered 503 until the host is ready.
+  static Result<std::unique_ptr<Server>> start(ServerOptions options, ServiceHost& host);
+  virtual ~Server() = default;  // stop() without waiting for running replies
+
+  virtual int port() const = 0;  // 0 for a unix socket
+  // "http://127.0.0.1:8080", one for each address.
+  virtual std::vector<std::string> urls() const = 0;
+  virtual std::size_t n_connections() const = 0;
+
+  // Replaces the accepted API keys; an empty list is refused when there were keys before.
+  virtual Result<void> set_api_keys(std::vector<std::string> keys) = 0;
+
+  // Accepts no more connections, lets running replies end for up to `drain`, ends the rest with an error and returns when
+  // the last connection is closed.
+  virtual void stop(std::chrono::milliseconds drain) = 0;
+};
+
+}  // namespace hocket
