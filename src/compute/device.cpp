@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <fstream>
+#include <mutex>
 #include <set>
 #include <string>
+
+#include "base/log.h"
 
 namespace hocket {
 
@@ -31,6 +34,22 @@ std::string_view kind_name(ggml_backend_dev_t device) {
     case GGML_BACKEND_DEVICE_TYPE_IGPU: return "igpu";
     default: return "accel";
   }
+}
+
+// ggml's own messages go to our log; the repacking of each tensor is of no interest to anybody.
+void route_ggml_log() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    ggml_log_set(
+        [](ggml_log_level level, const char* text, void*) {
+          std::string_view line(text);
+          while (!line.empty() && (line.back() == '\n' || line.back() == ' ')) line.remove_suffix(1);
+          if (line.empty()) return;
+          const bool serious = level == GGML_LOG_LEVEL_ERROR || level == GGML_LOG_LEVEL_WARN;
+          log_at(serious ? LogLevel::kWarn : LogLevel::kTrace, "ggml: {}", line);
+        },
+        nullptr);
+  });
 }
 
 // "0-3,8" or "2" → the first number: the lowest sibling names a core.
@@ -61,6 +80,7 @@ std::optional<CacheType> parse_cache_type(std::string_view s) {
 }
 
 std::vector<DeviceInfo> list_devices() {
+  route_ggml_log();
   std::vector<DeviceInfo> devices;
   for (std::size_t i = 0; i < ggml_backend_dev_count(); ++i) {
     const ggml_backend_dev_t device = ggml_backend_dev_get(i);
@@ -75,6 +95,7 @@ std::vector<DeviceInfo> list_devices() {
 }
 
 Result<ggml_backend_dev_t> find_device(std::string_view name) {
+  route_ggml_log();
   const std::string wanted(name.empty() ? "CPU" : name);
   std::string known;
   for (std::size_t i = 0; i < ggml_backend_dev_count(); ++i) {

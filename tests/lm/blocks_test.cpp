@@ -190,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(
         AttentionCase{"yarn", 64, 4, 2, 32, Bias::kNone, false, RopeKind::kNeox, 32, 4, 0, 0, 70},
         AttentionCase{"window", 64, 4, 2, 16, Bias::kNone, true, RopeKind::kNeox, 16, 0, 7, 0, 41},
         AttentionCase{"softcap", 64, 4, 2, 16, Bias::kNone, false, RopeKind::kNorm, 16, 0, 0, 2.0f, 31}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& test) { return std::string(test.param.name); });
 
 TEST(GatedMlpTwin, MatchesTheNaiveEvaluation) {
   for (const auto& [n_embd, n_ff, n_tokens] : {std::tuple{32, 96, 1}, std::tuple{48, 80, 7}, std::tuple{33, 65, 130}}) {

@@ -240,7 +240,7 @@ TEST_P(Conformance, PlanIsWhatIsTaken) {
 std::vector<std::string> names() { return supported_architectures(); }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, Conformance, testing::ValuesIn(names()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace hocket::test
