@@ -58,7 +58,7 @@ class Metadata {
   // Arrays; nullptr when the key is missing (not an error). Pointers live as long as this object.
   Result<const std::vector<std::string>*> strings(std::string_view key) const;
   Result<const std::vector<int64_t>*> integers(std::string_view key) const;  // bool arrays are not integers
-  Result<const std::vector<double>*> numbers(std::string_view key) const;
+  Result<const std::vector<double>*> numbers(std::string_view key) const;    // all finite
   Result<const std::vector<bool>*> booleans(std::string_view key) const;
 
   // A per-layer integer: an array of exactly n entries, or a scalar repeated n times, or `fallback` when missing
