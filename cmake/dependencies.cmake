@@ -5,22 +5,29 @@
 #   hocket_jinja    chat-template language          (llama.cpp tree, common/jinja and what it needs)
 #   hocket_xgrammar constrained decoding            (xgrammar tree)
 #
-# scripts/fetch.py downloads and verifies the archives into the cache folder and prints where they are.
+# scripts/fetch.py downloads and verifies the archives into the cache folder and prints where they are. It is asked again
+# at every configuration, so that a cache folder that moved, or a new pin, is followed.
+
+find_package(Python3 3.9 COMPONENTS Interpreter)
 
 function(hocket_fetched_source variable what probe)
-  if(NOT ${variable})
-    find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  set(dir ${${variable}})
+  if(NOT dir)
+    if(NOT Python3_FOUND)
+      message(FATAL_ERROR "Python 3.9 is needed to fetch ${what}; or give -D${variable}=DIR to use an unpacked tree")
+    endif()
     execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/fetch.py ${what}
                     OUTPUT_VARIABLE dir OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE rc)
     if(NOT rc EQUAL 0)
       message(FATAL_ERROR "scripts/fetch.py ${what} failed; give -D${variable}=DIR to use an unpacked tree")
     endif()
-    set(${variable} ${dir} CACHE PATH "" FORCE)
+    set(${variable} ${dir} PARENT_SCOPE)
   endif()
-  if(NOT EXISTS ${${variable}}/${probe})
-    message(FATAL_ERROR "${variable}=${${variable}} is not an unpacked ${what} tree (no ${probe})")
+  if(NOT EXISTS ${dir}/${probe})
+    message(FATAL_ERROR "${variable}=${dir} is not an unpacked ${what} tree (no ${probe})")
   endif()
 endfunction()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/scripts/fetch.py)
 hocket_fetched_source(HOCKET_LLAMA_SOURCE llama ggml/CMakeLists.txt)
 hocket_fetched_source(HOCKET_XGRAMMAR_SOURCE xgrammar include/xgrammar/xgrammar.h)
 
@@ -66,6 +73,7 @@ add_library(hocket_jinja STATIC EXCLUDE_FROM_ALL ${jinja_sources} ${HOCKET_LLAMA
 target_include_directories(hocket_jinja SYSTEM PUBLIC ${HOCKET_LLAMA_SOURCE}/common
                            PRIVATE ${HOCKET_LLAMA_SOURCE}/vendor)
 target_compile_options(hocket_jinja PRIVATE -w)
+target_compile_definitions(hocket_jinja PUBLIC NDEBUG)  # its asserts look at templates, which are input
 target_link_libraries(hocket_jinja PRIVATE ggml)
 
 # ---- XGrammar
