@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# From a fresh clone to test results: installs, fetches, builds what is missing, then runs ctest.
+#
+#   scripts/test.sh                    every test but those labelled slow or fuzz
+#   scripts/test.sh asan               the same with AddressSanitizer and UndefinedBehaviorSanitizer (or tsan)
+#   scripts/test.sh -R Tokenizer       further arguments go to ctest; -L or -LE replaces the choice of labels
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+preset=dev
+case ${1:-} in dev | asan | tsan) preset=$1; shift ;; esac
+
+install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+HOCKET_TEST_SMOLLM2=$(fetch smollm2)
+HOCKET_TEST_GEMMA3=$(fetch gemma3)
+export HOCKET_TEST_SMOLLM2 HOCKET_TEST_GEMMA3
+mkdir -p build
+test_venv
+build "$preset" "-DHOCKET_TEST_PYTHON=$HOCKET_ROOT/build/venv/bin/python"
+
+# A finding of a sanitizer fails the test that met it.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+
+labels=(--label-exclude '^(slow|fuzz)$')
+for argument in "$@"; do
+  case $argument in -L | -LE | --label-regex | --label-exclude) labels=() ;; esac
+done
+exec ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel "$(nproc)" "${labels[@]}" "$@"
