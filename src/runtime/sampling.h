@@ -7,7 +7,8 @@
 // Owns     history counts, generator, scratch for one row.
 // Threads  one user at a time.
 // Errors   create(): kInvalid naming the field. sample(): kInternal when nothing is left to draw from.
-// Cost     one pass over the vocabulary and a partial sort; no allocation after the first call.
+// Cost     a few passes over the vocabulary and a partial sort; memory for a row is kept from call to call. Only typ_p,
+//          top_p and xtc in front of top_k (or without it) need an exponential for every token.
 #pragma once
 
 #include <cstdint>
