@@ -1,14 +1,15 @@
 // engine/chat_service.h: a loaded language model that answers requests: the product without HTTP.
 //
-// Requests are checked completely when they are submitted (template rendered, tokens counted, grammar compiled), queued,
-// and generated in order by one thread of the service. A Reply is the client's end: it pulls events at its own pace, so a
-// slow reader holds up nobody.
+// Requests are checked completely when they are submitted (template rendered, tokens counted, grammar compiled),
+// queued, and generated in order by one thread of the service. A Reply is the client's end: it pulls events at its own
+// pace, so a slow reader holds up nobody.
 //
 // Owns     model, tokenizer, runner, the generation thread.
 // Threads  every method from any thread.
-// Errors   submit: kInvalid naming the request field; a prompt that is too long has reason "context_length_exceeded" and
-//          the numbers n_prompt_tokens and n_ctx; kBusy when the queue is full (reason "queue_full") or the service drains
-//          (reason "draining").
+// Errors   submit: kInvalid naming the request field; a prompt that is too long has reason "context_length_exceeded"
+// and
+//          the numbers n_prompt_tokens and n_ctx; kBusy when the queue is full (reason "queue_full") or the service
+//          drains (reason "draining").
 // Cost     status(), cancel() and info() never wait for generation.
 #pragma once
 
@@ -31,16 +32,23 @@ struct ServiceOptions {
   std::vector<std::string> aliases;  // the first is the id clients see; empty: the file's name without .gguf
   bool use_mmap = true;
   bool use_mlock = false;
-  LoadOptions load;        // device, repack, progress
-  RunnerOptions runner;    // n_ctx 0: the model's trained length, at most 8192
-  std::string chat_template;       // Jinja source that replaces the file's; "" = the file's
-  std::string pooling;             // "", "mean", "last", "cls"
-  GenerationParams defaults;       // server flags for sampling
+  LoadOptions load;           // device, repack, progress
+  RunnerOptions runner;       // n_ctx 0: the model's trained length, at most 8192; n_seqs is set by the service
+  std::string chat_template;  // Jinja source that replaces the file's; "" = the file's
+  std::string pooling;        // "", "mean", "last", "cls"
+  GenerationParams defaults;  // server flags for sampling
   std::size_t max_queue = 64;
   double queue_timeout_ms = 600'000;
   double request_timeout_ms = 3'600'000;
   int max_n = 8;
 };
+
+// What load() would take, from the header of the file alone.
+struct ServicePlan {
+  std::size_t n_ctx = 0;
+  MemoryPlan memory;
+};
+Result<ServicePlan> plan_service(const ServiceOptions& options);
 
 struct ServiceInfo {
   std::string model_id;

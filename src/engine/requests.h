@@ -99,8 +99,8 @@ struct Timings {
 // ReplyDone or an Error.
 struct DeltaEvent {
   std::size_t choice = 0;
-  std::vector<ReplyDelta> deltas;            // may be empty when only logprobs come
-  std::vector<TokenLogprobs> logprobs;       // of the tokens that these deltas come from; empty unless asked
+  std::vector<ReplyDelta> deltas;       // may be empty when only logprobs come
+  std::vector<TokenLogprobs> logprobs;  // of the tokens that these deltas come from; empty unless asked
 };
 struct ProgressEvent {  // during a long prefill
   std::size_t n_done = 0, n_total = 0;
@@ -120,7 +120,7 @@ enum class RequestPhase { kQueued, kPrefill, kDecode };
 struct RequestStatus {
   std::string request_id;
   RequestPhase phase = RequestPhase::kQueued;
-  std::size_t prompt_tokens = 0;     // evaluated so far
+  std::size_t prompt_tokens = 0;  // evaluated so far
   std::size_t prompt_total = 0;
   std::size_t completion_tokens = 0;
   double age_ms = 0;

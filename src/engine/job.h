@@ -1,0 +1,67 @@
+// engine/job.h: one request on its way through the queue.
+//
+// Threads  run() on the generation thread only; fail() from the thread that took the job out of the queue; progress()
+// from
+//          any thread.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "engine/requests.h"
+
+namespace hocket {
+
+class PromptLane;
+
+// What others may see and do while the job waits and runs.
+struct JobControl {
+  std::string id;
+  CancelToken cancel;
+  Clock::time_point submitted = Clock::now();                   // when the request came
+  Clock::time_point queued = submitted;                         // when it had been checked
+  Clock::time_point queue_deadline = Clock::time_point::max();  // to be started by then
+  Clock::time_point deadline = Clock::time_point::max();        // to be finished by then
+  std::atomic<RequestPhase> phase{RequestPhase::kQueued};
+  std::atomic<std::size_t> prompt_done{0};
+  std::size_t prompt_total = 0;  // set before the job is queued
+  std::atomic<std::size_t> completion_tokens{0};
+
+  RequestStatus status() const {
+    return {id, phase.load(), prompt_done.load(), prompt_total, completion_tokens.load(), ms_since(submitted)};
+  }
+  // kTimeout when the deadline has passed, kCancelled when that was asked.
+  Result<void> check() const {
+    if (cancel.cancelled()) return Error(ErrorCode::kCancelled, "the request was cancelled");
+    if (Clock::now() >= deadline) {
+      Error error(ErrorCode::kTimeout, "the request took longer than the server allows");
+      error.reason = "request_timeout";
+      return error;
+    }
+    return {};
+  }
+};
+
+class Job {
+ public:
+  explicit Job(std::shared_ptr<JobControl> control) : control_(std::move(control)) {}
+  virtual ~Job() = default;
+
+  JobControl& control() const { return *control_; }
+
+  // Does the work. An Error ends the reply with it.
+  virtual Result<void> run(PromptLane& lane) = 0;
+  // Ends the reply after a run() that succeeded, once the job does not count as running any more.
+  virtual void complete() = 0;
+  // Ends the reply with an error (also before run()).
+  virtual void fail(Error error) = 0;
+
+ private:
+  std::shared_ptr<JobControl> control_;
+};
+
+}  // namespace hocket

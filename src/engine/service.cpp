@@ -1,0 +1,292 @@
+#include "engine/service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <random>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/queued_reply.h"
+
+namespace hocket {
+namespace {
+
+std::string random_id(const char* prefix) {
+  std::random_device source;
+  return fmt::format("{}{:08x}{:08x}{:08x}{:08x}", prefix, source(), source(), source(), source());
+}
+
+Clock::time_point after(Clock::time_point from, double limit_ms) {
+  constexpr double kLongest = 1e12;  // some 30 years
+  if (!(limit_ms > 0) || limit_ms > kLongest) return Clock::time_point::max();
+  return from + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(limit_ms));
+}
+
+std::string model_name(const std::string& path) {
+  std::string name = path.substr(path.find_last_of('/') + 1);
+  const std::string extension = ".gguf";
+  if (name.size() > extension.size() &&
+      name.compare(name.size() - extension.size(), extension.size(), extension) == 0) {
+    name.resize(name.size() - extension.size());
+  }
+  return name;
+}
+
+std::string token_text(const Tokenizer& tokenizer, TokenId id) {
+  return id == kNoToken ? std::string() : tokenizer.piece(id, true);
+}
+
+}  // namespace
+
+bool ChatService::serves(std::string_view model_id) const {
+  const ServiceInfo& all = info();
+  return model_id == all.model_id || std::find(all.aliases.begin(), all.aliases.end(), model_id) != all.aliases.end();
+}
+
+Result<std::shared_ptr<ChatService>> ChatService::load(const ServiceOptions& options) {
+  TRY_ASSIGN(ServiceParts parts, load_parts(options));
+  return make_service(std::move(parts), options);
+}
+
+Result<std::shared_ptr<ChatService>> make_service(ServiceParts parts, const ServiceOptions& options) {
+  TRY_ASSIGN(const Pooling pooling,
+             parse_pooling(options.pooling.empty() ? parts.model->summary().pooling : options.pooling));
+  TRY_ASSIGN(auto grammars, GrammarCompiler::create(*parts.tokenizer, parts.model->n_vocab()));
+  // Server-wide sampling settings are checked now rather than with the first request.
+  const SamplingParams sampling = apply_params(parts.model_sampling, options.defaults);
+  const std::size_t n_ctx = parts.runner->options().n_ctx;
+  TRY_ASSIGN(auto trial, Sampler::create(sampling, *parts.tokenizer, parts.model->n_vocab(), n_ctx));
+  return std::shared_ptr<ChatService>(
+      std::make_shared<LocalChatService>(std::move(parts), options, std::move(grammars), pooling));
+}
+
+LocalChatService::LocalChatService(ServiceParts parts, const ServiceOptions& options,
+                                   std::unique_ptr<GrammarCompiler> grammars, Pooling pooling)
+    : parts_(std::move(parts)),
+      options_(options),
+      grammars_(std::move(grammars)),
+      pooling_(pooling),
+      n_ctx_(parts_.runner->options().n_ctx),
+      prompts_(*parts_.tokenizer, std::move(parts_.chat_template), n_ctx_),
+      lane_(*parts_.runner),
+      queue_(std::make_shared<RequestQueue>(options.max_queue)) {
+  info_.aliases = options.aliases;
+  info_.model_id = options.aliases.empty() ? model_name(options.model_path) : options.aliases.front();
+  info_.model_path = options.model_path;
+  info_.model = parts_.model->summary();
+  info_.n_ctx = n_ctx_;
+  info_.memory = parts_.model->plan(parts_.runner->options());
+  info_.bos_text = token_text(*parts_.tokenizer, parts_.tokenizer->special().bos);
+  info_.eos_text = token_text(*parts_.tokenizer, parts_.tokenizer->special().eos);
+  info_.fingerprint = parts_.fingerprint;
+  info_.created =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  if (const ChatTemplate* chat_template = prompts_.chat_template()) {
+    info_.chat_template = chat_template->source();
+    info_.thinking = chat_template->capabilities().thinking || !prompts_.format().think_open.empty();
+    info_.tools = chat_template->capabilities().tools;
+  }
+  info_.default_sampling = apply_params(parts_.model_sampling, options.defaults);
+  thread_ = std::thread([this] { generate(); });
+}
+
+LocalChatService::~LocalChatService() {
+  queue_->close();
+  thread_.join();
+}
+
+// ---- the generation thread
+
+void LocalChatService::generate() {
+  while (const std::shared_ptr<Job> job = queue_->pop()) {
+    const Result<void> result = run_job(*job);
+    const RequestStatus status = job->control().status();
+    log_debug("request {}: {} prompt tokens, {} completion tokens, {:.0f} ms{}{}", status.request_id,
+              status.prompt_tokens, status.completion_tokens, status.age_ms, result ? "" : ", ",
+              result ? std::string_view() : error_code_name(result.error().code));
+    queue_->finish();
+    if (result) {
+      job->complete();
+    } else {
+      job->fail(result.error());
+    }
+  }
+}
+
+Result<void> LocalChatService::run_job(Job& job) {
+  const auto guarded = [](auto&& work) -> Result<void> {
+    try {
+      return work();
+    } catch (const std::bad_alloc&) {
+      return Error(ErrorCode::kOutOfMemory, "not enough memory for this request");
+    } catch (const std::exception& e) {
+      return Error(ErrorCode::kInternal, fmt::format("the request ended unexpectedly: {}", e.what()));
+    }
+  };
+  Result<void> result = guarded([&]() -> Result<void> {
+    TRY(job.control().check());
+    return job.run(lane_);
+  });
+  if (!result) {
+    // What a step reports as cancelled may be any of the two.
+    const Result<void> asked = job.control().check();
+    if (!asked) result = asked;
+  }
+  const bool known_state =
+      result || result.error().code == ErrorCode::kCancelled || result.error().code == ErrorCode::kTimeout;
+  const Result<void> cleaned = guarded([&]() -> Result<void> {
+    lane_.clear_forks();
+    if (!known_state) lane_.forget();
+    return {};
+  });
+  return result ? cleaned : result;
+}
+
+// ---- requests
+
+std::shared_ptr<JobControl> LocalChatService::make_control(std::string id, const char* prefix) const {
+  auto control = std::make_shared<JobControl>();
+  control->id = id.empty() ? random_id(prefix) : std::move(id);
+  return control;
+}
+
+Result<GenerationPlan> LocalChatService::make_plan(const GenerationParams& params) const {
+  GenerationLimits limits;
+  limits.max_n = options_.max_n;
+  TRY(check_generation(params, limits, *parts_.tokenizer));
+  GenerationPlan plan;
+  plan.n_choices = static_cast<std::size_t>(params.n);
+  const std::optional<int64_t> max_tokens = params.max_tokens ? params.max_tokens : options_.defaults.max_tokens;
+  if (max_tokens) plan.max_tokens = static_cast<std::size_t>(*max_tokens);
+  plan.n_ctx = n_ctx_;
+  std::copy_if(params.stop.begin(), params.stop.end(), std::back_inserter(plan.generation.stops),
+               [](const std::string& stop) { return !stop.empty(); });
+  if (params.logprobs) plan.generation.top_logprobs = params.top_logprobs;
+  TRY_ASSIGN(plan.sampler, Sampler::create(apply_params(info_.default_sampling, params), *parts_.tokenizer,
+                                           parts_.model->n_vocab(), n_ctx_));
+  return plan;
+}
+
+Result<std::unique_ptr<Reply>> LocalChatService::chat(ChatRequest request) {
+  auto control = make_control(std::move(request.request_id), "chatcmpl-");
+  TRY(queue_->admits(control->id));
+  TRY_ASSIGN(GenerationPlan plan, make_plan(request.params));
+  if (plan.max_tokens == std::size_t{0}) {
+    return Error(ErrorCode::kInvalid, "max_tokens must be at least 1", "max_tokens");
+  }
+  TRY_ASSIGN(PreparedChat prepared, prompts_.chat(request));
+  TRY_ASSIGN(plan.constraint, make_constraint(*grammars_, *parts_.tokenizer, prompts_.format(), prepared.tools,
+                                              request.tool_choice, request.parallel_tool_calls, request.response_format,
+                                              request.params.grammar, prepared.opens_thinking));
+  plan.generation.show_special = prompts_.format().shows_special && !prepared.tools.empty();
+  plan.format = prompts_.format();
+  plan.tools = std::move(prepared.tools);
+  plan.opens_thinking = prepared.opens_thinking;
+  plan.tenant = std::move(request.user);
+  plan.prompts.push_back(std::move(prepared.prompt));
+  return submit(std::move(control), std::move(plan));
+}
+
+Result<std::unique_ptr<Reply>> LocalChatService::complete(CompletionRequest request) {
+  auto control = make_control(std::move(request.request_id), "cmpl-");
+  TRY(queue_->admits(control->id));
+  TRY_ASSIGN(GenerationPlan plan, make_plan(request.params));
+  if (plan.max_tokens == std::size_t{0} && !request.echo) {
+    return Error(ErrorCode::kInvalid, "max_tokens must be at least 1 unless echo is set", "max_tokens");
+  }
+  if (request.echo && !request.suffix.empty()) {
+    return Error(ErrorCode::kInvalid, "echo and suffix cannot be used together", "echo");
+  }
+  if (request.prompts.empty()) return Error(ErrorCode::kInvalid, "the prompt must not be empty", "prompt");
+  for (const Prompt& prompt : request.prompts) {
+    TRY_ASSIGN(PreparedPrompt prepared, prompts_.completion(prompt, request.suffix));
+    plan.prompts.push_back(std::move(prepared));
+  }
+  TRY_ASSIGN(plan.constraint,
+             make_constraint(*grammars_, *parts_.tokenizer, ReplyFormat{}, {}, ToolChoice{ToolChoiceKind::kNone, {}},
+                             false, request.response_format, request.params.grammar, false));
+  plan.echo = request.echo;
+  plan.tenant = std::move(request.user);
+  return submit(std::move(control), std::move(plan));
+}
+
+Result<std::unique_ptr<Reply>> LocalChatService::submit(std::shared_ptr<JobControl> control, GenerationPlan plan) {
+  for (const PreparedPrompt& prompt : plan.prompts) control->prompt_total += prompt.ids.size();
+  auto channel = std::make_shared<ReplyChannel>();
+  auto job = std::make_shared<GenerationJob>(control, *parts_.tokenizer, std::move(plan), channel);
+  TRY(enqueue(control, std::move(job)));
+  return std::unique_ptr<Reply>(std::make_unique<QueuedReply>(std::move(control), std::move(channel), queue_));
+}
+
+Result<void> LocalChatService::enqueue(const std::shared_ptr<JobControl>& control, std::shared_ptr<Job> job) {
+  control->queued = Clock::now();
+  control->queue_deadline = after(control->queued, options_.queue_timeout_ms);
+  control->deadline = after(control->queued, options_.request_timeout_ms);
+  return queue_->push(std::move(job));
+}
+
+Result<EmbeddingResult> LocalChatService::embed(EmbeddingRequest request, CancelToken cancel) {
+  auto control = make_control(std::move(request.request_id), "embd-");
+  TRY(queue_->admits(control->id));
+  const auto n_embd = static_cast<int64_t>(parts_.model->summary().n_embd);
+  if (request.dimensions && (*request.dimensions < 1 || *request.dimensions > n_embd)) {
+    return Error(ErrorCode::kInvalid, fmt::format("dimensions must be between 1 and {}", n_embd), "dimensions");
+  }
+  if (request.inputs.empty()) return Error(ErrorCode::kInvalid, "input must not be empty", "input");
+  std::vector<std::vector<TokenId>> inputs;
+  for (const Prompt& input : request.inputs) {
+    TRY_ASSIGN(std::vector<TokenId> ids, prompts_.embedding(input));
+    control->prompt_total += ids.size();
+    inputs.push_back(std::move(ids));
+  }
+  auto job = std::make_shared<EmbeddingJob>(control, std::move(inputs), pooling_, request.dimensions);
+  std::future<Result<EmbeddingResult>> result = job->result();
+  TRY(enqueue(control, std::move(job)));
+  while (result.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
+    if (cancel.cancelled()) queue_->withdraw(*control);
+    if (Clock::now() >= control->queue_deadline) queue_->expire();
+  }
+  return result.get();
+}
+
+// ---- text
+
+Result<std::vector<TokenId>> LocalChatService::tokenize(std::string_view text, const EncodeOptions& options) {
+  return parts_.tokenizer->encode(text, options);
+}
+
+Result<std::string> LocalChatService::detokenize(const std::vector<TokenId>& ids) {
+  for (const TokenId id : ids) {
+    if (!parts_.tokenizer->valid_id(id)) {
+      return Error(ErrorCode::kInvalid, fmt::format("token {} is not in the vocabulary", id), "tokens");
+    }
+  }
+  return parts_.tokenizer->decode(ids, true);
+}
+
+std::string LocalChatService::token_bytes(TokenId id) const {
+  return parts_.tokenizer->valid_id(id) ? parts_.tokenizer->piece(id, true) : std::string();
+}
+
+Result<std::string> LocalChatService::apply_template(const ChatRequest& request) {
+  return prompts_.render(request);
+}
+
+// ---- control
+
+Result<void> LocalChatService::cancel(std::string_view request_id) {
+  if (request_id.empty()) return Error(ErrorCode::kInvalid, "request_id must not be empty", "request_id");
+  return queue_->cancel(request_id);
+}
+
+void LocalChatService::drain(std::chrono::milliseconds limit) {
+  queue_->refuse_new();
+  if (queue_->wait_idle(limit)) return;
+  log_warn("requests are still running after {} ms; cancelling them", limit.count());
+  queue_->cancel_all();
+  queue_->wait_idle(std::chrono::seconds(10));  // a step may take a moment to end
+}
+
+}  // namespace hocket
