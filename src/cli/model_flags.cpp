@@ -1,0 +1,158 @@
+#include "cli/model_flags.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+namespace hocket {
+
+RunnerOptions ModelFlags::runner() const {
+  RunnerOptions options;
+  options.n_ctx = n_ctx;
+  options.n_batch = n_batch;
+  options.n_threads = n_threads;
+  // The flags accept nothing else.
+  options.cache_k = parse_cache_type(cache_k).value_or(CacheType::kF16);
+  options.cache_v = parse_cache_type(cache_v).value_or(CacheType::kF16);
+  if (flash_attention == "on" || flash_attention == "1") options.flash_attention = FlashAttention::kOn;
+  if (flash_attention == "off" || flash_attention == "0") options.flash_attention = FlashAttention::kOff;
+  return options;
+}
+
+LoadOptions ModelFlags::load() const {
+  LoadOptions options;
+  options.device = device;
+  options.repack = !no_repack;
+  return options;
+}
+
+ModelSessionOptions ModelFlags::session() const {
+  return {path, !no_mmap, load(), runner()};
+}
+
+void ModelFlags::apply(ServiceOptions& options) const {
+  options.model_path = path;
+  options.use_mmap = !no_mmap;
+  options.use_mlock = mlock;
+  options.load = load();
+  options.runner = runner();
+}
+
+CLI::Option* add_model_flag(CLI::App& app, ModelFlags& flags, bool positional) {
+  return app.add_option(positional ? "-m,--model,FILE" : "-m,--model", flags.path, "GGUF model file");
+}
+
+void add_context_flag(CLI::App& app, ModelFlags& flags, const std::string& description) {
+  app.add_option("-c,--ctx-size", flags.n_ctx, description)->transform(size_suffix());
+}
+
+void add_runner_flags(CLI::App& app, ModelFlags& flags) {
+  const CLI::IsMember cache_types({"f32", "f16", "bf16", "q8_0"});
+  app.add_option("-b,--batch-size", flags.n_batch, "tokens that a prompt is evaluated in at a time")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  app.add_option("--cache-type-k", flags.cache_k, "type of cached keys: f32, f16, bf16, q8_0 (short: -ctk)")
+      ->check(cache_types)
+      ->capture_default_str();
+  app.add_option("--cache-type-v", flags.cache_v, "type of cached values (short: -ctv)")
+      ->check(cache_types)
+      ->capture_default_str();
+  app.add_option("--flash-attn", flags.flash_attention, "fused attention: auto, on, off (short: -fa)")
+      ->check(CLI::IsMember({"auto", "on", "off", "1", "0"}))
+      ->capture_default_str();
+  app.add_flag("--no-mmap", flags.no_mmap, "read the weights into memory instead of mapping the file");
+  app.add_flag("--no-repack", flags.no_repack, "keep the weights as they lie in the file");
+  app.add_option("--device", flags.device, "device to run on, as --list-devices names it (default: the CPU)");
+  app.add_flag("--list-devices", flags.list_devices, "list the devices and exit")->configurable(false);
+}
+
+void add_sampling_flags(CLI::App& app, GenerationParams& params) {
+  const std::string group = "Sampling";
+  app.add_option("-n,--predict", params.max_tokens, "most tokens of an answer (default: to the end of the context)")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_option("-s,--seed", params.seed, "seed; -1 for a new one each time")->group(group);
+  app.add_option("--temp,--temperature", params.temperature, "temperature; 0 takes the most probable token")
+      ->group(group);
+  app.add_option("--top-k", params.top_k, "keep the k most probable tokens; 0 keeps all")->group(group);
+  app.add_option("--top-p", params.top_p, "keep the most probable tokens up to this sum")->group(group);
+  app.add_option("--min-p", params.min_p, "drop tokens below this part of the best one")->group(group);
+  app.add_option("--typical", params.typical_p, "locally typical sampling; 1 is off")->group(group);
+  app.add_option("--top-n-sigma", params.top_n_sigma, "keep logits within n standard deviations of the best")
+      ->group(group);
+  app.add_option("--xtc-probability", params.xtc_probability, "how often the most probable tokens are excluded")
+      ->group(group);
+  app.add_option("--xtc-threshold", params.xtc_threshold, "from which probability on tokens may be excluded")
+      ->group(group);
+  app.add_option("--repeat-penalty", params.repeat_penalty, "penalty on tokens that were seen; 1 is off")->group(group);
+  app.add_option("--repeat-last-n", params.repeat_last_n, "how far penalties look back; -1 is the context")
+      ->group(group);
+  app.add_option("--presence-penalty", params.presence_penalty, "penalty on tokens that were seen at all")
+      ->group(group);
+  app.add_option("--frequency-penalty", params.frequency_penalty, "penalty on tokens for each time they were seen")
+      ->group(group);
+  app.add_option("--dry-multiplier", params.dry_multiplier, "strength of the penalty on repeated runs; 0 is off")
+      ->group(group);
+  app.add_option("--mirostat", params.mirostat, "0 off, 1 or 2: version of mirostat")
+      ->check(CLI::Range(0, 2))
+      ->group(group);
+}
+
+CLI::Validator size_suffix() {
+  CLI::Validator validator;
+  validator.name("SIZE").operation([](std::string& text) -> std::string {
+    std::string digits = text;
+    std::size_t factor = 1;
+    if (!digits.empty() && (digits.back() == 'K' || digits.back() == 'k')) factor = 1024;
+    if (!digits.empty() && (digits.back() == 'M' || digits.back() == 'm')) factor = 1024 * 1024;
+    if (factor != 1) digits.pop_back();
+    constexpr std::size_t kMostDigits = 9;
+    if (digits.empty() || digits.size() > kMostDigits || digits.find_first_not_of("0123456789") != std::string::npos) {
+      return fmt::format("\"{}\" is not a size such as 4096 or 4K", text);
+    }
+    text = std::to_string(std::stoull(digits) * factor);
+    return {};
+  });
+  return validator;
+}
+
+std::vector<std::string> expand_short_flags(int argc, char** argv) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLongNames{{{"-ctk", "--cache-type-k"},
+                                                                                            {"-ctv", "--cache-type-v"},
+                                                                                            {"-fa", "--flash-attn"},
+                                                                                            {"-to", "--timeout"},
+                                                                                            {"-sys", "--system"}}};
+  std::vector<std::string> out;
+  bool flags = true;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (word == "--") flags = false;
+    for (const auto& [brief, name] : kLongNames) {
+      if (!flags) break;
+      if (word == brief || word.compare(0, brief.size() + 1, std::string(brief) + "=") == 0) {
+        word = std::string(name) + word.substr(brief.size());
+        break;
+      }
+    }
+    out.push_back(std::move(word));
+  }
+  return out;
+}
+
+int print_devices() {
+  for (const DeviceInfo& device : list_devices()) {
+    fmt::print("{:<12} {:<6} {} ({} of {} MiB free)\n", device.name, device.kind, device.description,
+               device.memory_free_bytes >> 20, device.memory_total_bytes >> 20);
+  }
+  return 0;
+}
+
+Result<void> require_model(const ModelFlags& flags) {
+  if (!flags.path.empty()) return {};
+  return Error(ErrorCode::kInvalid, "no model was named: give FILE, -m FILE, or set HOCKET_MODEL", "model");
+}
+
+}  // namespace hocket

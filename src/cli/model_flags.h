@@ -1,0 +1,54 @@
+// cli/model_flags.h: flags that several commands share: the model, its memory and threads, sampling.
+//
+// Threads  the main thread.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "engine/chat_service.h"
+#include "engine/model_session.h"
+
+namespace hocket {
+
+struct ModelFlags {
+  std::string path;
+  std::size_t n_ctx = 0;
+  int n_threads = 0;
+  std::size_t n_batch = 512;
+  std::string cache_k = "f16";
+  std::string cache_v = "f16";
+  std::string flash_attention = "auto";
+  bool no_mmap = false;
+  bool mlock = false;
+  bool no_repack = false;
+  std::string device;
+  bool list_devices = false;
+
+  RunnerOptions runner() const;
+  LoadOptions load() const;
+  ModelSessionOptions session() const;
+  void apply(ServiceOptions& options) const;
+};
+
+// -m/--model, and as a positional argument too where `positional` says so ("FILE").
+CLI::Option* add_model_flag(CLI::App& app, ModelFlags& flags, bool positional);
+// -c, -t, -b, -ctk, -ctv, -fa, --no-mmap, …
+void add_runner_flags(CLI::App& app, ModelFlags& flags);
+void add_context_flag(CLI::App& app, ModelFlags& flags, const std::string& description);
+// --temp, --top-k, …: what requests get that do not say otherwise.
+void add_sampling_flags(CLI::App& app, GenerationParams& params);
+
+// Numbers with an optional K (1024) or M: 4096, 4K, 256K.
+CLI::Validator size_suffix();
+// llama.cpp's flags of several letters behind one dash (-ctk, -ctv, -fa, -to, -sys) become their long names.
+std::vector<std::string> expand_short_flags(int argc, char** argv);
+
+// Prints the devices that --device accepts.
+int print_devices();
+// Checks that a model was named: by flag, position, HOCKET_MODEL or the config file.
+Result<void> require_model(const ModelFlags& flags);
+
+}  // namespace hocket

@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/config_file.h"
+#include "cli/serve_flags.h"
+#include "cli/signals.h"
+#include "http/server.h"
+
+namespace hocket {
+namespace {
+
+using std::chrono::milliseconds;
+
+int print_plan(const ServiceOptions& options) {
+  const auto plan = plan_service(options);
+  if (!plan) return report_failure(plan.error());
+  const MemoryPlan& memory = plan->memory;
+  const auto mib = [](std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  fmt::print(
+      "context  {:>10} tokens\nweights  {:>10.1f} MiB\ncache    {:>10.1f} MiB\ncompute  {:>10.1f} MiB\n"
+      "total    {:>10.1f} MiB\n",
+      plan->n_ctx, mib(memory.weight_bytes), mib(memory.cache_bytes), mib(memory.compute_bytes),
+      mib(memory.weight_bytes + memory.cache_bytes + memory.compute_bytes));
+  return 0;
+}
+
+void announce(const Server& server, const ServiceInfo& info, bool needs_key) {
+  const std::vector<std::string> urls = server.urls();
+  const std::string url = urls.empty() ? "" : urls.front();
+  const bool unix_socket = server.port() == 0;
+  std::string key = needs_key ? " -H \"Authorization: Bearer $HOCKET_API_KEY\"" : "";
+  std::string target = url + "/v1/chat/completions";
+  if (unix_socket) target = fmt::format("--unix-socket {} http://localhost/v1/chat/completions", url);
+  fmt::print("hocket ready on {} (model {})\n", url, info.model_id);
+  fmt::print(
+      "  curl {}{} -H 'Content-Type: application/json' \\\n"
+      "    -d '{{\"model\": \"{}\", \"messages\": [{{\"role\": \"user\", \"content\": \"Say hello.\"}}]}}'\n",
+      target, key, info.model_id);
+  std::fflush(stdout);
+}
+
+// Ends the running replies; a second signal ends the program at once.
+void shut_down(Server& server, ServiceHost& host, milliseconds limit, SignalWait& signals) {
+  log_info("stopping: running requests get {} s", limit.count() / 1000);
+  std::atomic<bool> done{false};
+  std::thread worker([&] {
+    const auto service = host.service();
+    std::thread drain;
+    if (service) drain = std::thread([&] { (*service)->drain(limit); });
+    // The service cancels what is left at the limit; the replies then still have to say so.
+    server.stop(limit + milliseconds(2000));
+    if (drain.joinable()) drain.join();
+    done = true;
+  });
+  while (!done) {
+    if (signals.wait(milliseconds(20)) && !done) {
+      log_warn("stopping at once");
+      std::fflush(nullptr);
+      ::_exit(kExitRuntime);
+    }
+  }
+  worker.join();
+}
+
+int serve_until_signal(const ServeFlags& flags, const ServiceOptions& service_options, ServerOptions server_options) {
+  SignalWait signals;
+  const bool needs_key = !server_options.api_keys.empty();
+  const std::unique_ptr<ServiceHost> host = ServiceHost::start(service_options);
+  auto server = Server::start(std::move(server_options), *host);
+  if (!server) return report_failure(server.error());
+
+  const milliseconds drain(static_cast<int64_t>(flags.drain_timeout_s * 1000));
+  bool announced = false;
+  while (true) {
+    const std::optional<int> signal = signals.wait(milliseconds(announced ? 1000 : 20));
+    if (signal) {
+      shut_down(**server, *host, drain, signals);
+      return 0;
+    }
+    if (announced || host->state() == ServiceHost::State::kLoading) continue;
+    const auto service = host->service();
+    if (!service) return report_failure(service.error());
+    announce(**server, (*service)->info(), needs_key);
+    announced = true;
+  }
+}
+
+int serve(const ServeFlags& flags, const CLI::App& app) {
+  if (flags.model.list_devices) return print_devices();
+  if (flags.print_config) {
+    fmt::print("{}", print_config(app));
+    return 0;
+  }
+  const auto service_options = flags.service();
+  if (!service_options) return report_failure(service_options.error());
+  auto server_options = flags.server();
+  if (!server_options) return report_failure(server_options.error());
+  if (flags.check_config) {
+    fmt::print("the configuration is valid\n");
+    return 0;
+  }
+  if (const auto configured = configure_log(flags.log()); !configured) return report_failure(configured.error());
+  if (flags.plan) return print_plan(*service_options);
+  return serve_until_signal(flags, *service_options, std::move(*server_options));
+}
+
+}  // namespace
+
+Command add_serve(CLI::App& root) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App* app = root.add_subcommand("serve", "answer OpenAI-compatible requests over HTTP");
+  add_serve_flags(*app, *flags);
+  return {app, [flags, app] { return serve(*flags, *app); }};
+}
+
+}  // namespace hocket

@@ -1,0 +1,170 @@
+#include "cli/serve_flags.h"
+
+#include <chrono>
+#include <sstream>
+#include <utility>
+
+#include "cli/text_input.h"
+#include "engine/build_info.h"
+
+namespace hocket {
+namespace {
+
+std::chrono::milliseconds seconds(double s) {
+  return std::chrono::milliseconds(static_cast<int64_t>(s * 1000));
+}
+
+// One key a line; empty lines and lines that begin with # are skipped.
+Result<void> read_keys(const std::string& path, std::vector<std::string>& keys) {
+  TRY_ASSIGN(const std::string text, read_text(path));
+  std::istringstream lines(text);
+  const std::size_t n_before = keys.size();
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (first == std::string::npos || line[first] == '#') continue;
+    keys.push_back(line.substr(first, line.find_last_not_of(" \t\r") - first + 1));
+  }
+  if (keys.size() == n_before) return Error(ErrorCode::kInvalid, path + " holds no API key", "--api-key-file");
+  return {};
+}
+
+}  // namespace
+
+Result<ServiceOptions> ServeFlags::service() const {
+  TRY(require_model(model));
+  ServiceOptions options;
+  model.apply(options);
+  options.aliases = aliases;
+  options.chat_template = chat_template;
+  if (!chat_template_file.empty()) {
+    if (!chat_template.empty()) {
+      return Error(ErrorCode::kInvalid, "--chat-template and --chat-template-file exclude each other",
+                   "--chat-template");
+    }
+    TRY_ASSIGN(options.chat_template, read_text(chat_template_file));
+  }
+  options.pooling = pooling;
+  options.defaults = defaults;
+  options.max_queue = max_queue;
+  options.queue_timeout_ms = queue_timeout_s * 1000;
+  options.request_timeout_ms = timeout_s * 1000;
+  options.max_n = max_n;
+  return options;
+}
+
+Result<ServerOptions> ServeFlags::server() const {
+  ServerOptions options;
+  options.hosts = hosts;
+  options.port = port;
+  options.api_keys = api_keys;
+  if (!api_key_file.empty()) TRY(read_keys(api_key_file, options.api_keys));
+  options.insecure = insecure;
+  options.cors_origins = cors_origins;
+  options.allowed_hosts = allowed_hosts;
+  options.strict_fields = strict_fields;
+  options.any_model = any_model;
+  options.ping_interval = seconds(ping_interval_s);
+  options.build_info = version_line();
+  options.limits.max_n = max_n;
+  options.limits.max_connections = max_connections;
+  return options;
+}
+
+LogOptions ServeFlags::log() const {
+  LogOptions options;
+  options.level = verbose ? LogLevel::kDebug : LogLevel::kInfo;
+  options.format = log_format == "json" ? LogFormat::kJson : LogFormat::kText;
+  options.file = log_file;
+  return options;
+}
+
+void add_serve_flags(CLI::App& app, ServeFlags& flags) {
+  add_model_flag(app, flags.model, false);
+  app.add_option("-a,--alias", flags.aliases, "names of the model for clients; the first is the one shown")
+      ->delimiter(',');
+  add_context_flag(app, flags.model, "context in tokens: 4096, 4K, … (default: the model's own, at most 8K)");
+  app.add_option("-t,--threads", flags.model.n_threads, "threads (default: the physical cores)")
+      ->check(CLI::Range(1, 1024));
+  add_runner_flags(app, flags.model);
+  app.add_flag("--mlock", flags.model.mlock, "keep the mapped weights in memory");
+  app.add_option("--chat-template", flags.chat_template, "Jinja text that replaces the model's own template");
+  app.add_option("--chat-template-file", flags.chat_template_file, "the same from a file");
+  app.add_option("--pooling", flags.pooling, "how embeddings are made of hidden states: mean, last, cls")
+      ->check(CLI::IsMember({"mean", "last", "cls"}));
+
+  const std::string network = "Network";
+  const CLI::Range port_range(0, 65535);
+  const CLI::Range seconds_range(0.0, 1e9);
+  app.add_option("--host", flags.hosts, "address to listen on, or a path that ends in .sock")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->group(network);
+  app.add_option("--port", flags.port, "port; 0 takes a free one")
+      ->check(port_range)
+      ->capture_default_str()
+      ->group(network);
+  app.add_option("--api-key", flags.api_keys, "key that clients must send; may be given several times")
+      ->delimiter(',')
+      ->group(network);
+  app.add_option("--api-key-file", flags.api_key_file, "file with one key a line")->group(network);
+  app.add_flag("--insecure", flags.insecure, "let other machines in without a key")->group(network);
+  app.add_option("--cors-origins", flags.cors_origins, "web origins that may call, separated by commas; * for all")
+      ->delimiter(',')
+      ->group(network);
+  app.add_option("--allowed-hosts", flags.allowed_hosts, "more names that clients may use for this machine")
+      ->delimiter(',')
+      ->group(network);
+  app.add_option("--max-connections", flags.max_connections, "connections at a time")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str()
+      ->group(network);
+
+  const std::string requests = "Requests";
+  app.add_flag("--any-model", flags.any_model, "answer whatever model a request names")->group(requests);
+  app.add_flag("--strict-fields", flags.strict_fields, "refuse requests with fields that are not known")
+      ->group(requests);
+  app.add_option("--max-n", flags.max_n, "most choices of one request")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str()
+      ->group(requests);
+  app.add_option("--max-queue", flags.max_queue, "requests that may wait")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str()
+      ->group(requests);
+  app.add_option("--queue-timeout", flags.queue_timeout_s, "seconds that a request may wait; 0: no limit")
+      ->check(seconds_range)
+      ->capture_default_str()
+      ->group(requests);
+  app.add_option("--timeout", flags.timeout_s, "seconds that a request may take; 0: no limit (short: -to)")
+      ->check(seconds_range)
+      ->capture_default_str()
+      ->group(requests);
+  app.add_option("--sse-ping-interval", flags.ping_interval_s, "seconds of silence on a stream before a ping; 0: never")
+      ->check(seconds_range)
+      ->capture_default_str()
+      ->group(requests);
+  app.add_option("--drain-timeout", flags.drain_timeout_s, "seconds that running requests get at the end")
+      ->check(seconds_range)
+      ->capture_default_str()
+      ->group(requests);
+  add_sampling_flags(app, flags.defaults);
+
+  const std::string operation = "Operation";
+  app.add_option("--log-file", flags.log_file, "write the log there instead of standard error")->group(operation);
+  app.add_option("--log-format", flags.log_format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str()
+      ->group(operation);
+  app.add_flag("-v,--verbose", flags.verbose, "log details")->group(operation);
+  app.add_flag("--plan", flags.plan, "print how much memory the model will take, and exit")
+      ->configurable(false)
+      ->group(operation);
+  app.add_flag("--check-config", flags.check_config, "check flags, environment and config file, and exit")
+      ->configurable(false)
+      ->group(operation);
+  app.add_flag("--print-config", flags.print_config, "print the settings as a config file, and exit")
+      ->configurable(false)
+      ->group(operation);
+}
+
+}  // namespace hocket

@@ -1,0 +1,56 @@
+// cli/serve_flags.h: the flags of `hocket serve`, and what they mean for service and server.
+//
+// Threads  the main thread.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "cli/model_flags.h"
+#include "engine/chat_service.h"
+#include "http/options.h"
+
+namespace hocket {
+
+struct ServeFlags {
+  ModelFlags model;
+  std::vector<std::string> hosts{"127.0.0.1"};
+  int port = 8080;
+  std::vector<std::string> api_keys;
+  std::string api_key_file;
+  bool insecure = false;
+  std::vector<std::string> cors_origins;
+  std::vector<std::string> allowed_hosts;
+  std::vector<std::string> aliases;
+  std::string chat_template;
+  std::string chat_template_file;
+  std::string pooling;
+  bool any_model = false;
+  bool strict_fields = false;
+  int max_n = 8;
+  std::size_t max_queue = 64;
+  std::size_t max_connections = 1024;
+  double queue_timeout_s = 600;
+  double timeout_s = 3600;
+  double ping_interval_s = 10;
+  double drain_timeout_s = 30;
+  std::string log_file;
+  std::string log_format = "text";
+  bool verbose = false;
+  bool plan = false;
+  bool check_config = false;
+  bool print_config = false;
+  GenerationParams defaults;
+
+  // kInvalid names the flag; kIo for files that cannot be read.
+  Result<ServiceOptions> service() const;
+  Result<ServerOptions> server() const;
+  LogOptions log() const;
+};
+
+void add_serve_flags(CLI::App& app, ServeFlags& flags);
+
+}  // namespace hocket
