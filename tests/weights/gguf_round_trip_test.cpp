@@ -1,7 +1,9 @@
+#include <gguf.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
 
 #include "weights/gguf.h"
@@ -102,6 +104,45 @@ TEST(GgufRoundTrip, MetadataComeBack) {
         }
       }, value);
     }
+  }
+}
+
+// Other programs read our files with ggml's reader, which wants these types.
+TEST(GgufRoundTrip, GgmlReadsWhatWeWrite) {
+  Metadata m;
+  m.set("llama.block_count", int64_t{28});
+  m.set("negative", int64_t{-1});
+  m.set("epsilon", 1e-6);
+  m.set("flag", true);
+  m.set("general.architecture", std::string("llama"));
+  m.set("tokenizer.ggml.token_type", MetadataArray{std::vector<int64_t>{1, 3}});
+  m.set("tokenizer.ggml.tokens", MetadataArray{std::vector<std::string>{"a", "b"}});
+  GgufWriter writer(m);
+  ASSERT_TRUE(writer.add_bytes("first", GGML_TYPE_Q4_0, {64, 3}, Bytes(108)).ok());
+  ASSERT_TRUE(writer.add_bytes("second", GGML_TYPE_F32, {5}, random_bytes(20, 4)).ok());
+  const TempFolder folder;
+  const std::string path = folder.file("m.gguf");
+  ASSERT_TRUE(writer.write(path).ok());
+  const std::unique_ptr<gguf_context, decltype(&gguf_free)> other(gguf_init_from_file(path.c_str(), {true, nullptr}), gguf_free);
+  ASSERT_NE(other, nullptr);
+  const auto type_of = [&other](const char* key) { return gguf_get_kv_type(other.get(), gguf_find_key(other.get(), key)); };
+  EXPECT_EQ(type_of("llama.block_count"), GGUF_TYPE_UINT32);
+  EXPECT_EQ(type_of("negative"), GGUF_TYPE_INT32);
+  EXPECT_EQ(type_of("epsilon"), GGUF_TYPE_FLOAT32);
+  EXPECT_EQ(type_of("flag"), GGUF_TYPE_BOOL);
+  EXPECT_EQ(type_of("general.architecture"), GGUF_TYPE_STRING);
+  EXPECT_EQ(gguf_get_val_u32(other.get(), gguf_find_key(other.get(), "llama.block_count")), 28u);
+  EXPECT_EQ(gguf_get_arr_type(other.get(), gguf_find_key(other.get(), "tokenizer.ggml.token_type")), GGUF_TYPE_INT32);
+  EXPECT_EQ(gguf_get_arr_n(other.get(), gguf_find_key(other.get(), "tokenizer.ggml.tokens")), 2u);
+  const auto ours = GgufFile::open(path);
+  ASSERT_TRUE(ours.ok());
+  for (const char* name : {"first", "second"}) {
+    const int64_t id = gguf_find_tensor(other.get(), name);
+    ASSERT_GE(id, 0);
+    const TensorInfo& tensor = *(*ours)->find(name);
+    EXPECT_EQ(gguf_get_tensor_type(other.get(), id), tensor.type);
+    EXPECT_EQ(gguf_get_tensor_size(other.get(), id), tensor.n_bytes);
+    EXPECT_EQ(gguf_get_data_offset(other.get()) + gguf_get_tensor_offset(other.get(), id), tensor.offset_bytes);
   }
 }
 
