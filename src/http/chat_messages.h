@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "chat/message.h"
+#include "engine/requests.h"
 #include "http/field_reader.h"
 #include "http/options.h"
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "base/json.h"
-#include "chat/reply_format.h"
 #include "engine/requests.h"
 #include "http/field_reader.h"
 #include "http/options.h"
