@@ -2,7 +2,7 @@
 //
 // detect_reply_format() looks at the template (and the vocabulary) and picks one of the known formats: thinking tags
 // (<think>…</think> and others), and tool-call syntax (Hermes/Qwen JSON in <tool_call>, Llama 3 JSON, Mistral
-// [TOOL_CALLS], functionary-like, generic JSON).
+// [TOOL_CALLS], functionary-like, generic JSON). A call is one only if it names a tool that was offered.
 //
 // Threads  ReplyFormat const; a ReplyParser follows one answer.
 // Errors   text that breaks its own format is passed on as content, never lost and never an error.
@@ -24,13 +24,21 @@
 
 namespace hocket {
 
-enum class ToolSyntax { kGeneric, kHermes, kLlama3, kMistral, kFunctionary };
+enum class ToolSyntax {
+  kGeneric,       // of our own choosing, the same as kHermes: <tool_call>{"name": …, "arguments": …}</tool_call>
+  kHermes,        // Hermes, Qwen
+  kLlama3,        // {"name": …, "parameters": …} as the whole answer, possibly after <|python_tag|>
+  kMistral,       // [TOOL_CALLS][{"name": …, "arguments": …}]
+  kMistralNamed,  // [TOOL_CALLS]name[ARGS]{…}
+  kFunctionary,   // <function=name>{…}</function>
+  kRecipient,     // >>>name\n{…}, where >>>all\n is for the user (functionary 3.2)
+};
 
 struct ReplyFormat {
   ToolSyntax tools = ToolSyntax::kGeneric;
-  std::string think_open;   // "<think>"; "" when the model does not think
-  std::string think_close;  // "</think>"
-  bool shows_special = false;  // tool syntax uses control tokens: generate with their text visible
+  std::string think_open;      // "<think>"; "" when the model does not think
+  std::string think_close;     // "</think>"
+  bool shows_special = false;  // the tags are control tokens: generate with their text visible
 };
 
 ReplyFormat detect_reply_format(const ChatTemplate& chat_template, const Tokenizer& tokenizer);
@@ -43,8 +51,9 @@ struct ResponseFormat {
   std::string schema_json;
 };
 
-// What the answer must follow; nullptr when it is free. `grammar` is a client's GBNF ("" = none). prompt_opens_thinking:
-// the rendered prompt ends inside an open thinking block. Conflicting wishes (grammar and tools, …) are kInvalid.
+// What the answer must follow; nullptr when it is free. `grammar` is a client's GBNF ("" = none).
+// prompt_opens_thinking: the rendered prompt ends inside an open thinking block. Conflicting wishes (grammar and tools,
+// …) are kInvalid.
 Result<std::unique_ptr<TokenConstraint>> make_constraint(GrammarCompiler& compiler, const Tokenizer& tokenizer,
                                                          const ReplyFormat& format, const std::vector<Tool>& tools,
                                                          const ToolChoice& choice, bool parallel_tool_calls,
@@ -54,10 +63,10 @@ Result<std::unique_ptr<TokenConstraint>> make_constraint(GrammarCompiler& compil
 // Pieces of an answer, in order.
 struct ReplyDelta {
   enum class Kind { kContent, kReasoning, kToolCallStart, kToolCallArguments } kind = Kind::kContent;
-  std::string text;        // content, reasoning, or the next bytes of the arguments
-  std::size_t index = 0;   // which tool call
-  std::string call_id;     // kToolCallStart
-  std::string call_name;   // kToolCallStart
+  std::string text;       // content, reasoning, or the next bytes of the arguments
+  std::size_t index = 0;  // which tool call
+  std::string call_id;    // kToolCallStart
+  std::string call_name;  // kToolCallStart
 };
 
 class ReplyParser {

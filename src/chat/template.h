@@ -1,11 +1,13 @@
 // chat/template.h: renders a conversation into a model's prompt with the Jinja template of its file.
 //
-// Semantics are those of Hugging Face transformers, including raise_exception, strftime_now, tojson and tool calls whose
-// arguments are objects; docs/chat-templates.md lists the variables and what is done for templates that lack something.
+// Semantics are those of Hugging Face transformers, including raise_exception, strftime_now, tojson and tool calls
+// whose arguments are objects; docs/chat-templates.md lists the variables and what is done for templates that lack
+// something.
 //
 // Owns     the parsed template. What is bounded and how: chat/jinja/program.h.
 // Threads  render() from any thread.
-// Errors   parse(): kBadModel with the line. render(): kInvalid with the template's own message (raise_exception) or line;
+// Errors   parse(): kBadModel with the line. render(): kInvalid with the template's own message (raise_exception) or
+// line;
 //          the limits below are errors too. Never a crash, whatever the template.
 // Cost     linear in the messages for real templates; bounded by TemplateLimits for all.
 #pragma once

@@ -122,7 +122,8 @@ Result<Json> tools_json(const std::vector<Tool>& tools) {
     } else {
       auto parameters = parse_json(tool.parameters_json);
       if (!parameters) {
-        return Error(ErrorCode::kInvalid, fmt::format("parameters of tool {}: {}", i, parameters.error().message), "tools");
+        return Error(ErrorCode::kInvalid, fmt::format("parameters of tool {}: {}", i, parameters.error().message),
+                     "tools");
       }
       function["parameters"] = std::move(*parameters);
     }

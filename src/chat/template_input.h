@@ -1,7 +1,7 @@
 // chat/template_input.h: the variables that a template sees.
 //
-// Where a template lacks something, the conversation is rewritten so that nothing of it is lost: system text goes in front
-// of the next user message, tool calls and results become text.
+// Where a template lacks something, the conversation is rewritten so that nothing of it is lost: system text goes in
+// front of the next user message, tool calls and results become text.
 //
 // Threads  pure functions.
 // Errors   kInvalid naming chat_template_kwargs, tools or messages.
@@ -21,10 +21,10 @@ namespace hocket {
 // How a template wants its input.
 struct InputStyle {
   bool system_role = true;
-  bool developer_role = false;    // false: such messages are system messages
-  bool tool_calls = true;         // false: calls and results become text
-  bool object_arguments = true;   // arguments of calls are parsed
-  bool null_content = false;      // absent content is null instead of ""
+  bool developer_role = false;   // false: such messages are system messages
+  bool tool_calls = true;        // false: calls and results become text
+  bool object_arguments = true;  // arguments of calls are parsed
+  bool null_content = false;     // absent content is null instead of ""
 };
 
 Result<Json> template_variables(const TemplateInput& input, const InputStyle& style, const std::string& bos,

@@ -65,7 +65,9 @@ TemplateInput call_conversation(std::optional<std::string> content) {
   return input;
 }
 
-bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 // Arguments that came out as JSON, not as a Python literal or a text in quotes.
 bool shows_arguments(std::string_view text) {
@@ -106,8 +108,8 @@ ProbeResult probe_template(const JinjaProgram& program, const std::string& sourc
     style.tool_calls = false;
   }
 
-  TemplateInput thinking = conversation(
-      {message("user", "Hello"), message("assistant", "Hi"), message("user", "Go on")});
+  TemplateInput thinking =
+      conversation({message("user", "Hello"), message("assistant", "Hi"), message("user", "Go on")});
   thinking.messages[1].reasoning = "A thought.";
   const std::string on = probe.render(thinking, style);
   thinking.enable_thinking = false;

@@ -1,5 +1,5 @@
-// 70 chat templates × 8 conversations against Python jinja2 as transformers sets it up (tests/data/chat/templates.json).
-// The templates themselves are read from the pinned source archive.
+// 70 chat templates × 8 conversations against Python jinja2 as transformers sets it up
+// (tests/data/chat/templates.json). The templates themselves are read from the pinned source archive.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

@@ -51,11 +51,16 @@ TEST(TemplateLimits, NestingIsBoundedBeforeParsing) {
 
 TEST(TemplateLimits, DefectsAreNamedWithTheirLine) {
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"a\n{% if x %}\nb", "line 2"},          {"a\n\n{{ (1 }}", "line 3"},
-      {"{% frob %}", "unknown statement"},     {"x\n{% endif %}", "line 2"},
-      {"x\n{{ 1 + }}\ny", "line 2"},           {"x\ny\n{% for a b %}{% endfor %}", "line 3"},
-      {"x\n{{ 'a }}\n", "line"},               {"x\n{{ a ? b }}", "line 2"},
-      {"x\n\n{{ ", "line 3"},                  {"x\n{# abc", "line 2"},
+      {"a\n{% if x %}\nb", "line 2"},
+      {"a\n\n{{ (1 }}", "line 3"},
+      {"{% frob %}", "unknown statement"},
+      {"x\n{% endif %}", "line 2"},
+      {"x\n{{ 1 + }}\ny", "line 2"},
+      {"x\ny\n{% for a b %}{% endfor %}", "line 3"},
+      {"x\n{{ 'a }}\n", "line"},
+      {"x\n{{ a ? b }}", "line 2"},
+      {"x\n\n{{ ", "line 3"},
+      {"x\n{# abc", "line 2"},
       {"{% if a %}\n{% else %}\n{% endfor %}", "line 3"},
   };
   for (const auto& [source, expected] : cases) {
@@ -77,8 +82,10 @@ TEST(TemplateLimits, RunningIsBounded) {
       "{% set ns = namespace(s='x') %}{% for i in range(100) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
       "{% set ns = namespace(s='x') %}{% for i in range(100) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
       "{% set ns = namespace(l=[1]) %}{% for i in range(100) %}{% set ns.l = ns.l + ns.l %}{% endfor %}",
-      "{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l | tojson }}",
-      "{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = (ns.l, ns.l) %}{% endfor %}{{ ns.l == ns.l }}",
+      "{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l | "
+      "tojson }}",
+      "{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = (ns.l, ns.l) %}{% endfor %}{{ ns.l == ns.l "
+      "}}",
       "{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}",
       "{% set l = [] %}{% set _ = l.append(l) %}{{ l | tojson }}",
       "{% set l = [] %}{% set _ = l.append(l) %}{{ l }}",
@@ -169,12 +176,16 @@ TEST(TemplateLimits, RandomSourcesNeverCrash) {
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   const std::vector<std::string> pieces{
-      "{{", "}}", "{%", "%}", "{%-", "-%}", "{#", "#}", " if ", " else ", "elif ", " endif ", " for ", " in ", " endfor ",
-      " set ", "endset", " macro ", "endmacro", " call ", "endcall", " filter ", "endfilter", "(", ")", "[", "]", "{", "}",
-      ",", ".", ":", "|", "=", "==", "+", "-", "*", "/", "%", "~", "<", "not ", "and ", " is ", "x", "messages", "m", "1",
-      "2.5", "'a'", "\"b\\n", "\\", "'", " ", "\n", "loop", "range", "namespace", "tojson", "length", "join", "generation",
-      "break", "continue", "none", "true", "\xc3\xa4", "\xff", "defined"};
-  const Json variables = {{"messages", Json::array({{{"role", "user"}, {"content", "x"}}})}, {"x", 3}, {"m", {{"a", 1}}}};
+      "{{",       "}}",       "{%",      "%}",       "{%-",       "-%}",      "{#",     "#}",     " if ",
+      " else ",   "elif ",    " endif ", " for ",    " in ",      " endfor ", " set ",  "endset", " macro ",
+      "endmacro", " call ",   "endcall", " filter ", "endfilter", "(",        ")",      "[",      "]",
+      "{",        "}",        ",",       ".",        ":",         "|",        "=",      "==",     "+",
+      "-",        "*",        "/",       "%",        "~",         "<",        "not ",   "and ",   " is ",
+      "x",        "messages", "m",       "1",        "2.5",       "'a'",      "\"b\\n", "\\",     "'",
+      " ",        "\n",       "loop",    "range",    "namespace", "tojson",   "length", "join",   "generation",
+      "break",    "continue", "none",    "true",     "\xc3\xa4",  "\xff",     "defined"};
+  const Json variables = {
+      {"messages", Json::array({{{"role", "user"}, {"content", "x"}}})}, {"x", 3}, {"m", {{"a", 1}}}};
   for (int round = 0; round < 20'000; ++round) {
     std::string source;
     const std::size_t n = random() % 24;

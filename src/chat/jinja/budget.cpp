@@ -18,10 +18,18 @@ constexpr std::size_t kMaxStackBytes = 3u << 20;
 
 thread_local Budget* Budget::current_ = nullptr;
 
-void refuse(const std::string& message) { throw std::runtime_error(message); }
-bool is_container(const value& v) { return jj::is_val<jj::value_array>(v) || jj::is_val<jj::value_object>(v); }
-bool is_text(const value& v) { return jj::is_val<jj::value_string>(v); }
-bool is_int(const value& v) { return jj::is_val<jj::value_int>(v); }
+void refuse(const std::string& message) {
+  throw std::runtime_error(message);
+}
+bool is_container(const value& v) {
+  return jj::is_val<jj::value_array>(v) || jj::is_val<jj::value_object>(v);
+}
+bool is_text(const value& v) {
+  return jj::is_val<jj::value_string>(v);
+}
+bool is_int(const value& v) {
+  return jj::is_val<jj::value_int>(v);
+}
 
 Budget::Budget(const TemplateLimits& limits)
     : max_bytes_(limits.max_output_bytes),
@@ -89,13 +97,18 @@ void Budget::weigh(const value& v, Weight& weight, std::size_t depth) {
 
 value to_value(const Json& json) {
   switch (json.type()) {
-    case Json::value_t::boolean: return jj::mk_val<jj::value_bool>(json.get<bool>());
-    case Json::value_t::number_integer: return jj::mk_val<jj::value_int>(json.get<int64_t>());
+    case Json::value_t::boolean:
+      return jj::mk_val<jj::value_bool>(json.get<bool>());
+    case Json::value_t::number_integer:
+      return jj::mk_val<jj::value_int>(json.get<int64_t>());
     case Json::value_t::number_unsigned:
-      if (json.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) return jj::mk_val<jj::value_float>(json.get<double>());
+      if (json.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
+        return jj::mk_val<jj::value_float>(json.get<double>());
       return jj::mk_val<jj::value_int>(static_cast<int64_t>(json.get<uint64_t>()));
-    case Json::value_t::number_float: return jj::mk_val<jj::value_float>(json.get<double>());
-    case Json::value_t::string: return jj::mk_val<jj::value_string>(json.get_ref<const std::string&>());
+    case Json::value_t::number_float:
+      return jj::mk_val<jj::value_float>(json.get<double>());
+    case Json::value_t::string:
+      return jj::mk_val<jj::value_string>(json.get_ref<const std::string&>());
     case Json::value_t::array: {
       auto array = jj::mk_val<jj::value_array>();
       for (const Json& item : json) array->push_back(to_value(item));
@@ -108,7 +121,8 @@ value to_value(const Json& json) {
       Budget::current().keep(object);
       return object;
     }
-    default: return jj::mk_val<jj::value_none>();
+    default:
+      return jj::mk_val<jj::value_none>();
   }
 }
 

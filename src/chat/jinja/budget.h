@@ -17,7 +17,7 @@
 
 namespace hocket::chat_jinja {
 
-inline constexpr std::size_t kMaxItems = 100'000;          // of a list, a range, a split
+inline constexpr std::size_t kMaxItems = 100'000;         // of a list, a range, a split
 inline constexpr int64_t kMaxInteger = int64_t{1} << 53;  // of an index or a bound
 
 [[noreturn]] void refuse(const std::string& message);

@@ -23,7 +23,9 @@ const value& without_keyword(const value& v) {
   return keyword ? keyword->val : v;
 }
 
-value text_value(std::string text) { return jj::mk_val<jj::value_string>(text); }
+value text_value(std::string text) {
+  return jj::mk_val<jj::value_string>(text);
+}
 
 // Python's str.split and str.rsplit, in linear time.
 value split(const std::string& text, const std::vector<value>& args, bool from_right) {
@@ -73,9 +75,11 @@ value split(const std::string& text, const std::vector<value>& args, bool from_r
 
 // Python's str.replace, in linear time.
 value replace(const std::string& text, const std::vector<value>& args) {
-  const std::string from = without_keyword(args[0])->as_string().str(), to = without_keyword(args[1])->as_string().str();
+  const std::string from = without_keyword(args[0])->as_string().str(),
+                    to = without_keyword(args[1])->as_string().str();
   int64_t n_left = args.size() > 2 ? without_keyword(args[2])->as_int() : -1;
-  const double n_most = static_cast<double>(text.size()) / static_cast<double>(std::max<std::size_t>(from.size(), 1)) + 1;
+  const double n_most =
+      static_cast<double>(text.size()) / static_cast<double>(std::max<std::size_t>(from.size(), 1)) + 1;
   if (n_most * static_cast<double>(to.size()) > 1e6) {  // worth counting
     double n = 0;
     for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos && at < text.size(); ++n) {
@@ -117,8 +121,10 @@ void check_sortable(const value& items, const std::vector<value>& args) {
   };
   value missing = jj::mk_val<jj::value_undefined>();
   for (const value& item : items->val_arr) {
-    if (!attribute) look(item);
-    else look(jj::is_val<jj::value_object>(item) ? item->at(attribute, missing) : missing);
+    if (!attribute)
+      look(item);
+    else
+      look(jj::is_val<jj::value_object>(item) ? item->at(attribute, missing) : missing);
   }
   for (const auto& [key, item] : items->val_obj) look(by_value ? item : key);
   if (!all_text && !all_numbers) refuse("sorting needs values of one kind, all texts or all numbers");
@@ -129,7 +135,8 @@ void check_range(const std::vector<value>& args) {
   if (args.empty() || args.size() > 3) return;
   for (std::size_t i = 0; i < args.size(); ++i) {
     if (!is_int(args[i])) return;
-    if (std::abs(static_cast<double>(args[i]->as_int())) > static_cast<double>(kMaxInteger)) refuse("range() is too large");
+    if (std::abs(static_cast<double>(args[i]->as_int())) > static_cast<double>(kMaxInteger))
+      refuse("range() is too large");
     bounds[i] = args[i]->as_int();
   }
   if (args.size() == 1) std::swap(bounds[0], bounds[1]);
@@ -141,9 +148,10 @@ void check_range(const std::vector<value>& args) {
 }  // namespace
 
 std::optional<value> before_builtin(const std::string& name, const value& self, const std::vector<value>& args) {
-  static const std::set<std::string> kShallow{"append", "count",  "default",   "d",      "dict",       "first",  "get",
-                                              "items",  "keys",   "last",      "length", "list",       "map",    "namespace",
-                                              "pop",    "reject", "rejectattr", "reverse", "select", "selectattr", "values"};
+  static const std::set<std::string> kShallow{"append", "count",      "default", "d",      "dict",       "first",
+                                              "get",    "items",      "keys",    "last",   "length",     "list",
+                                              "map",    "namespace",  "pop",     "reject", "rejectattr", "reverse",
+                                              "select", "selectattr", "values"};
   Budget& budget = Budget::current();
   const bool text_self = self && is_text(self);
   if ((name == "split" || name == "rsplit") && text_self) return split(self->as_string().str(), args, name == "rsplit");
@@ -170,14 +178,16 @@ std::optional<value> before_builtin(const std::string& name, const value& self, 
       if (is_text(v) && v->as_string().str() == "divisibleby") refuse("divisibleby is not a test for lists");
     }
     if (name == "indent" || name == "tojson") {
-      if (is_int(v) && (v->as_int() < 0 || v->as_int() > kMaxIndent)) refuse(fmt::format("indent must be 0…{}", kMaxIndent));
+      if (is_int(v) && (v->as_int() < 0 || v->as_int() > kMaxIndent))
+        refuse(fmt::format("indent must be 0…{}", kMaxIndent));
       if (is_int(v)) longest = std::max(longest, static_cast<double>(v->as_int()));
     }
   }
   const double n_pieces = static_cast<double>(name == "indent" ? weight.n_bytes : weight.n_nodes);
   if (name == "join" || name == "indent") budget.check_bytes(static_cast<double>(weight.n_bytes) + n_pieces * longest);
   if (name == "tojson") {
-    budget.check_bytes(6.0 * static_cast<double>(weight.n_bytes) + n_pieces * longest * static_cast<double>(weight.depth + 2));
+    budget.check_bytes(6.0 * static_cast<double>(weight.n_bytes) +
+                       n_pieces * longest * static_cast<double>(weight.depth + 2));
   }
   return std::nullopt;
 }

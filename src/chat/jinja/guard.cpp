@@ -24,7 +24,9 @@ struct Held : jj::expression {
   explicit Held(value known) : v(std::move(known)) {}
   value execute_impl(jj::context&) const override { return v; }
 };
-statement_ptr held(value v) { return std::make_unique<Held>(std::move(v)); }
+statement_ptr held(value v) {
+  return std::make_unique<Held>(std::move(v));
+}
 
 struct Guard : jj::expression {
   std::string label;  // the node it stands for, in messages
@@ -62,8 +64,10 @@ struct GuardedBinary : Guard {
       const value& text = is_text(l) ? l : r;
       const value& count = is_text(l) ? r : l;
       const double n = is_int(count) ? static_cast<double>(count->as_int()) : 0;
-      budget.check_bytes(n * (64.0 * static_cast<double>(text->val_str.parts.size()) + static_cast<double>(text->val_str.length())));
-    } else if (!(op.value == "+" && is_container(l) && is_container(r)) && (is_container(l) || op.value == "~" || op.value == "+")) {
+      budget.check_bytes(
+          n * (64.0 * static_cast<double>(text->val_str.parts.size()) + static_cast<double>(text->val_str.length())));
+    } else if (!(op.value == "+" && is_container(l) && is_container(r)) &&
+               (is_container(l) || op.value == "~" || op.value == "+")) {
       Weight weight;  // printed, or compared all through
       budget.weigh(l, weight);
       budget.weigh(r, weight);
@@ -155,7 +159,9 @@ struct Checked : Guard {
     value v = inner->execute(ctx);
     Weight weight;
     switch (use) {
-      case Use::kValue: budget.made(v); break;
+      case Use::kValue:
+        budget.made(v);
+        break;
       case Use::kOutput:
         budget.weigh(v, weight);
         budget.charge(weight.n_bytes);
@@ -164,7 +170,8 @@ struct Checked : Guard {
         if (is_container(v)) budget.weigh(v, weight);
         break;
       case Use::kBound:
-        if (is_int(v) && std::abs(static_cast<double>(v->as_int())) > static_cast<double>(kMaxInteger)) refuse("index too large");
+        if (is_int(v) && std::abs(static_cast<double>(v->as_int())) > static_cast<double>(kMaxInteger))
+          refuse("index too large");
         break;
       case Use::kMacro: {
         const auto* function = jj::cast_val<jj::value_func>(v);
@@ -341,6 +348,8 @@ void guard(statement_ptr& p) {
 
 }  // namespace
 
-void guard_program(jinja::program& program) { guard_body(program.body); }
+void guard_program(jinja::program& program) {
+  guard_body(program.body);
+}
 
 }  // namespace hocket::chat_jinja

@@ -1,7 +1,8 @@
 // chat/jinja/guard.h: rewrites a parsed template so that everything that can grow, recurse or loop is checked first.
 //
-// Each node that may be dangerous is replaced by one that evaluates the operands itself, checks them against the Budget,
-// and then runs the engine's own node on the results. Bodies of loops and macros begin with a check of time and stack.
+// Each node that may be dangerous is replaced by one that evaluates the operands itself, checks them against the
+// Budget, and then runs the engine's own node on the results. Bodies of loops and macros begin with a check of time and
+// stack.
 //
 // Threads  the rewritten program is shared and const.
 // Errors   exceptions for programs whose parts have the wrong kind.

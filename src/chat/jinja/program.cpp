@@ -64,7 +64,8 @@ std::string first_line(std::string_view message) {
 // that fails in the same words ends at the place.
 std::optional<std::string> parse_failure(const std::vector<jj::token>& tokens, std::size_t n) {
   try {
-    jj::parse_from_tokens({std::vector<jj::token>(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n)), ""});
+    jj::parse_from_tokens(
+        {std::vector<jj::token>(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n)), ""});
   } catch (const std::exception& e) {
     return first_line(e.what());
   }

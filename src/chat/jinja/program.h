@@ -1,15 +1,15 @@
-// chat/jinja/program.h: the template language, bounded. Variables in, text out; what the variables mean is template.h's.
+// chat/jinja/program.h: the template language, bounded. Variables in, text out; template.h says what they mean.
 //
-// The language is Jinja as Hugging Face transformers sets it up (trim_blocks, lstrip_blocks, break and continue, tojson,
-// raise_exception, strftime_now), and a little more liberal: list.append and a from_json filter work.
+// The language is Jinja as Hugging Face transformers sets it up (trim_blocks, lstrip_blocks, break and continue,
+// tojson, raise_exception, strftime_now), and a little more liberal: list.append and a from_json filter work.
 //
-// The engine behind it trusts its templates. This layer does not: before execution the parsed program is rewritten so that
-// every operation that can grow memory, recurse or loop is checked first. Bounded are
-//   the source        TemplateLimits, nesting of blocks and brackets, length of an expression (so parsing cannot recurse)
-//   time              checked at every loop turn, call, filter and operator
-//   the stack         checked at the same places, so recursive macros end with an error. Needs a thread of 8 MB
-//   memory            one value: max_output_bytes; all values made by one render: 16 times that; ranges and lists: 100,000
-//   depth of values   100 where they are printed or compared; cycles count as infinitely deep
+// The engine behind it trusts its templates. This layer does not: before execution the parsed program is rewritten so
+// that every operation that can grow memory, recurse or loop is checked first. Bounded are
+// - the source: TemplateLimits, nesting of blocks and brackets, length of an expression, so parsing cannot recurse
+// - time: checked at every loop turn, call, filter and operator
+// - the stack: checked at the same places, so recursive macros end with an error; needs a thread of 8 MB
+// - memory: a value max_output_bytes, all values made by one render 16 times that, ranges and lists 100,000 items
+// - depth of values: 100 where they are printed or compared; cycles count as infinitely deep
 //
 // Owns     the program.
 // Threads  render() from any thread.

@@ -35,7 +35,8 @@ class ShapeCheck {
     const token& t = tokens[i];
     switch (t.t) {
       case token::text:
-      case token::comment: return;
+      case token::comment:
+        return;
       case token::open_statement:
       case token::open_expression:
         if (in_tag_) return fail(t.pos, "a tag inside a tag");
@@ -55,7 +56,8 @@ class ShapeCheck {
         if (!in_tag_ || !closers_.empty()) return fail(t.pos, "unbalanced bracket");
         in_tag_ = false;
         return close_tag();
-      default: break;
+      default:
+        break;
     }
     if (!in_tag_) return fail(t.pos, fmt::format("unexpected \"{}\"", t.value));
     expression_token(t);
@@ -63,9 +65,12 @@ class ShapeCheck {
 
   void expression_token(const token& t) {
     switch (t.t) {
-      case token::open_paren: return open(t, token::close_paren);
-      case token::open_square_bracket: return open(t, token::close_square_bracket);
-      case token::open_curly_bracket: return open(t, token::close_curly_bracket);
+      case token::open_paren:
+        return open(t, token::close_paren);
+      case token::open_square_bracket:
+        return open(t, token::close_square_bracket);
+      case token::open_curly_bracket:
+        return open(t, token::close_curly_bracket);
       case token::close_paren:
       case token::close_square_bracket:
       case token::close_curly_bracket:
@@ -81,7 +86,8 @@ class ShapeCheck {
       case token::equals:
         if (closers_.empty()) assigns_ = true;
         break;
-      default: break;
+      default:
+        break;
     }
     ++chain_.back();
     if (++n_chain_ > kMaxChain) fail(t.pos, "an expression is too long");
@@ -103,7 +109,8 @@ class ShapeCheck {
       return deepen();
     }
     if (kInside.count(keyword_)) {
-      const bool fits = !blocks_.empty() && (blocks_.back().name == "if" || (blocks_.back().name == "for" && keyword_ == "else"));
+      const bool fits =
+          !blocks_.empty() && (blocks_.back().name == "if" || (blocks_.back().name == "for" && keyword_ == "else"));
       if (!fits) return fail(tag_pos_, fmt::format("\"{}\" without its block", keyword_));
       if (keyword_ == "else") return;
       ++blocks_.back().n_levels;
@@ -139,6 +146,8 @@ class ShapeCheck {
 
 }  // namespace
 
-std::optional<Defect> find_defect(const std::vector<token>& tokens) { return ShapeCheck().run(tokens); }
+std::optional<Defect> find_defect(const std::vector<token>& tokens) {
+  return ShapeCheck().run(tokens);
+}
 
 }  // namespace hocket::chat_jinja

@@ -1,0 +1,93 @@
+// Which format the templates of the source archive are taken for.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "chat/reply_format.h"
+#include "support/byte_tokenizer.h"
+
+namespace hocket {
+namespace {
+
+std::string archive_template(const std::string& name) {
+  std::ifstream in(std::string(HOCKET_LLAMA_SOURCE) + "/models/templates/" + name, std::ios::binary);
+  EXPECT_TRUE(in) << name;
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+ReplyFormat detect(const std::string& source) {
+  const auto parsed = ChatTemplate::parse(source, "<s>", "</s>");
+  EXPECT_TRUE(parsed.ok());
+  const auto tokenizer = Tokenizer::load(fake::byte_vocabulary());
+  EXPECT_TRUE(tokenizer.ok());
+  return detect_reply_format(**parsed, **tokenizer);
+}
+
+TEST(ReplyFormat, KnownTemplates) {
+  const std::vector<std::pair<std::string, ToolSyntax>> cases{
+      {"Qwen-Qwen2.5-7B-Instruct.jinja", ToolSyntax::kHermes},
+      {"Qwen-Qwen3-0.6B.jinja", ToolSyntax::kHermes},
+      {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use.jinja", ToolSyntax::kHermes},
+      {"meta-llama-Llama-3.1-8B-Instruct.jinja", ToolSyntax::kLlama3},
+      {"meta-llama-Llama-3.2-3B-Instruct.jinja", ToolSyntax::kLlama3},
+      {"meta-llama-Llama-3.3-70B-Instruct.jinja", ToolSyntax::kLlama3},
+      {"mistralai-Mistral-Nemo-Instruct-2407.jinja", ToolSyntax::kMistral},
+      {"Mistral-Small-3.2-24B-Instruct-2506.jinja", ToolSyntax::kMistralNamed},
+      {"mistralai-Ministral-3-14B-Reasoning-2512.jinja", ToolSyntax::kMistralNamed},
+      {"meetkai-functionary-medium-v3.1.jinja", ToolSyntax::kFunctionary},
+      {"meetkai-functionary-medium-v3.2.jinja", ToolSyntax::kRecipient},
+      {"google-gemma-2-2b-it.jinja", ToolSyntax::kGeneric},
+      {"microsoft-Phi-3.5-mini-instruct.jinja", ToolSyntax::kGeneric},
+  };
+  for (const auto& [name, syntax] : cases) EXPECT_EQ(detect(archive_template(name)).tools, syntax) << name;
+  EXPECT_EQ(detect(archive_template("Qwen-Qwen3-0.6B.jinja")).think_close, "</think>");
+  EXPECT_EQ(detect(archive_template("mistralai-Ministral-3-14B-Reasoning-2512.jinja")).think_open, "[THINK]");
+  EXPECT_EQ(detect(archive_template("ByteDance-Seed-OSS.jinja")).think_open, "<seed:think>");
+  EXPECT_EQ(detect(std::string(default_chat_template())).tools, ToolSyntax::kGeneric);
+  EXPECT_EQ(detect(std::string(default_chat_template())).think_open, "");
+}
+
+TEST(ReplyFormat, CapabilitiesAreProbed) {
+  const auto capabilities = [](const std::string& name) {
+    const auto parsed = ChatTemplate::parse(archive_template(name), "<s>", "</s>");
+    EXPECT_TRUE(parsed.ok()) << name;
+    return (*parsed)->capabilities();
+  };
+  const auto gemma = capabilities("google-gemma-2-2b-it.jinja");
+  EXPECT_FALSE(gemma.system_role);
+  EXPECT_FALSE(gemma.tools);
+  const auto qwen = capabilities("Qwen-Qwen3-0.6B.jinja");
+  EXPECT_TRUE(qwen.system_role && qwen.tools && qwen.tool_calls && qwen.thinking);
+  EXPECT_FALSE(capabilities("microsoft-Phi-3.5-mini-instruct.jinja").tools);
+}
+
+TEST(ReplyFormat, GenericToolPrompt) {
+  Tool tool;
+  tool.name = "add";
+  tool.description = "Sum.";
+  tool.parameters_json = R"({"type": "object"})";
+  std::vector<Message> messages(1);
+  messages[0].role = "user";
+  messages[0].content = "Hi";
+  add_generic_tool_prompt(messages, {tool}, {});
+  ASSERT_EQ(messages.size(), 2u);
+  EXPECT_EQ(messages[0].role, "system");
+  EXPECT_NE(messages[0].content->find(R"({"name":"add","description":"Sum.","parameters":{"type":"object"}})"),
+            std::string::npos);
+  EXPECT_NE(messages[0].content->find("<tool_call>"), std::string::npos);
+  messages[0].content = "Be brief.";
+  add_generic_tool_prompt(messages, {tool}, {ToolChoiceKind::kFunction, "add"});
+  ASSERT_EQ(messages.size(), 2u);
+  EXPECT_TRUE(messages[0].content->starts_with("Be brief.\n\n"));
+  EXPECT_TRUE(messages[0].content->ends_with("a call of add."));
+  const std::string before = *messages[0].content;
+  add_generic_tool_prompt(messages, {tool}, {ToolChoiceKind::kNone, {}});
+  EXPECT_EQ(*messages[0].content, before);
+}
+
+}  // namespace
+}  // namespace hocket
