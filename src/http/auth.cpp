@@ -7,7 +7,8 @@ namespace {
 bool same_bytes(std::string_view shown, std::string_view key) {
   unsigned difference = shown.size() == key.size() ? 0 : 1;
   for (std::size_t i = 0; i < shown.size(); ++i)
-    difference |= static_cast<unsigned char>(shown[i]) ^ static_cast<unsigned char>(key.empty() ? 0 : key[i % key.size()]);
+    difference |=
+        static_cast<unsigned char>(shown[i]) ^ static_cast<unsigned char>(key.empty() ? 0 : key[i % key.size()]);
   return difference == 0;
 }
 

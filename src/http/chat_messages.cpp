@@ -35,9 +35,10 @@ Result<std::optional<std::string>> read_content(FieldReader& message, std::strin
   if (!content) return std::optional<std::string>();
   if (!content->is_array()) {
     if (!content->is_string())
-      return Error(ErrorCode::kInvalid,
-                   fmt::format("{} must be a string or an array of parts, not {}", message.path_of(key), json_kind(*content)),
-                   message.path_of(key));
+      return Error(
+          ErrorCode::kInvalid,
+          fmt::format("{} must be a string or an array of parts, not {}", message.path_of(key), json_kind(*content)),
+          message.path_of(key));
     return std::optional<std::string>(content->get<std::string>());
   }
   std::string joined;
@@ -116,7 +117,8 @@ Result<Message> read_message(const Json& value, std::string path, const HttpLimi
 bool is_tool_name(std::string_view name) {
   if (name.empty() || name.size() > 64) return false;
   for (const char c : name)
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-')) return false;
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-'))
+      return false;
   return true;
 }
 
@@ -139,7 +141,8 @@ Result<Tool> read_tool(const Json& value, std::string path, const HttpLimits& li
   return tool;
 }
 
-Result<std::vector<Tool>> read_tool_list(const Json& array, std::string_view name, bool legacy, const HttpLimits& limits) {
+Result<std::vector<Tool>> read_tool_list(const Json& array, std::string_view name, bool legacy,
+                                         const HttpLimits& limits) {
   std::vector<Tool> tools;
   std::size_t n_bytes = 0;
   for (std::size_t i = 0; i < array.size(); ++i) {
@@ -158,11 +161,12 @@ Result<std::vector<Tool>> read_tool_list(const Json& array, std::string_view nam
     TRY_ASSIGN(Tool tool, read_tool(*definition, definition_path, limits));
     for (const Tool& other : tools)
       if (other.name == tool.name)
-        return Error(ErrorCode::kInvalid, fmt::format("two tools are called \"{}\"", tool.name), definition_path + ".name");
+        return Error(ErrorCode::kInvalid, fmt::format("two tools are called \"{}\"", tool.name),
+                     definition_path + ".name");
     n_bytes += tool.name.size() + tool.description.size() + tool.parameters_json.size();
     if (n_bytes > limits.max_tool_bytes)
-      return Error(ErrorCode::kInvalid, fmt::format("{} are larger than {} bytes together", name, limits.max_tool_bytes),
-                   std::string(name));
+      return Error(ErrorCode::kInvalid,
+                   fmt::format("{} are larger than {} bytes together", name, limits.max_tool_bytes), std::string(name));
     tools.push_back(std::move(tool));
   }
   return tools;

@@ -38,8 +38,7 @@ void read_session_fields(FieldReader& fields) {
 void read_modalities(FieldReader& fields) {
   const Json* modalities = fields.array("modalities", 8);
   for (std::size_t i = 0; modalities && i < modalities->size(); ++i)
-    if ((*modalities)[i] != "text")
-      fields.fail("modalities", "this model writes text only", ErrorCode::kUnsupported);
+    if ((*modalities)[i] != "text") fields.fail("modalities", "this model writes text only", ErrorCode::kUnsupported);
   if (fields.has("audio")) fields.fail("audio", "this model writes text only", ErrorCode::kUnsupported);
 }
 
@@ -85,7 +84,8 @@ void read_continuation(FieldReader& fields, ChatRequest& chat) {
     fields.fail("add_generation_prompt", "add_generation_prompt and continue_final_message exclude each other");
   chat.continue_final_message = wish.value_or(can_continue && prompt != true);
   if (prompt == false && !chat.continue_final_message)
-    fields.fail("add_generation_prompt", "add_generation_prompt: false leaves nobody to answer", ErrorCode::kUnsupported);
+    fields.fail("add_generation_prompt", "add_generation_prompt: false leaves nobody to answer",
+                ErrorCode::kUnsupported);
 }
 
 }  // namespace
@@ -126,8 +126,8 @@ Result<ParsedChat> read_chat_request(const Json& body, const HttpRequest& reques
   return parsed;
 }
 
-Result<ParsedCompletion> read_completion_request(const Json& body, const HttpRequest& request, const ChatService& service,
-                                                 const ServerOptions& options) {
+Result<ParsedCompletion> read_completion_request(const Json& body, const HttpRequest& request,
+                                                 const ChatService& service, const ServerOptions& options) {
   const HttpLimits& limits = options.limits;
   FieldReader fields(body, "");
   ParsedCompletion parsed;

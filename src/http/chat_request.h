@@ -32,12 +32,12 @@ struct ParsedCompletion {
   CompletionRequest request;
   ReplyStyle style;
 };
-Result<ParsedCompletion> read_completion_request(const Json& body, const HttpRequest& request, const ChatService& service,
-                                                 const ServerOptions& options);
+Result<ParsedCompletion> read_completion_request(const Json& body, const HttpRequest& request,
+                                                 const ChatService& service, const ServerOptions& options);
 
 // A string, an array of strings, an array of ids or an array of arrays of ids. Faults stay in `fields`; `allow_empty`
 // accepts empty strings and arrays of ids.
-std::vector<Prompt> read_prompts(FieldReader& fields, std::string_view name, std::size_t max_prompts, std::size_t n_vocab,
-                                 bool allow_empty);
+std::vector<Prompt> read_prompts(FieldReader& fields, std::string_view name, std::size_t max_prompts,
+                                 std::size_t n_vocab, bool allow_empty);
 
 }  // namespace hocket

@@ -28,9 +28,14 @@ Json logprobs_json(const std::vector<TokenLogprobs>& tokens) {
 Json delta_json(const ReplyDelta& delta) {
   Json json = Json::object();
   switch (delta.kind) {
-    case ReplyDelta::Kind::kContent: json["content"] = delta.text; return json;
-    case ReplyDelta::Kind::kReasoning: json["reasoning_content"] = delta.text; return json;
-    default: break;
+    case ReplyDelta::Kind::kContent:
+      json["content"] = delta.text;
+      return json;
+    case ReplyDelta::Kind::kReasoning:
+      json["reasoning_content"] = delta.text;
+      return json;
+    default:
+      break;
   }
   Json call = Json::object();
   call["index"] = delta.index;
@@ -77,8 +82,7 @@ class ChatShape final : public ReplyShape {
       const CollectedChoice& choice = choices[i];
       Json message = Json::object();
       message["role"] = "assistant";
-      message["content"] =
-          choice.content.empty() && !choice.tool_calls.empty() ? Json(nullptr) : Json(choice.content);
+      message["content"] = choice.content.empty() && !choice.tool_calls.empty() ? Json(nullptr) : Json(choice.content);
       message["refusal"] = nullptr;
       if (!choice.reasoning.empty()) message["reasoning_content"] = choice.reasoning;
       if (!choice.tool_calls.empty()) {

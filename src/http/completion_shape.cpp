@@ -57,7 +57,8 @@ class CompletionShape final : public ReplyShape {
     std::size_t& offset = offsets_[event.choice];
     // Text without tokens (an echoed prompt) moves the offset too.
     if (!has_logprobs) offset += n_characters(text);
-    chunks.push_back(choice_chunk(event.choice, text, has_logprobs ? logprobs_json(event.logprobs, offset) : nullptr, nullptr));
+    chunks.push_back(
+        choice_chunk(event.choice, text, has_logprobs ? logprobs_json(event.logprobs, offset) : nullptr, nullptr));
     return chunks;
   }
 
@@ -78,7 +79,8 @@ class CompletionShape final : public ReplyShape {
       const std::size_t n_all = n_characters(choice.content);
       std::size_t offset = n_all > n_tokens_characters ? n_all - n_tokens_characters : 0;
       Json logprobs = logprobs_ ? logprobs_json(choice.logprobs, offset) : Json(nullptr);
-      list.push_back(choice_json(i, choice.content, std::move(logprobs), std::string(finish_reason_name(choice.reason))));
+      list.push_back(
+          choice_json(i, choice.content, std::move(logprobs), std::string(finish_reason_name(choice.reason))));
     }
     json["choices"] = std::move(list);
     json["usage"] = usage_json(usage);

@@ -44,7 +44,9 @@ const Row& row_of(const Error& error) {
   return kRows[std::size(kRows) - 1];
 }
 
-Json text_or_null(std::string_view text) { return text.empty() ? Json(nullptr) : Json(std::string(text)); }
+Json text_or_null(std::string_view text) {
+  return text.empty() ? Json(nullptr) : Json(std::string(text));
+}
 
 Json error_object(std::string_view message, std::string_view type, std::string_view param, std::string_view code) {
   Json object = Json::object();
@@ -57,7 +59,9 @@ Json error_object(std::string_view message, std::string_view type, std::string_v
 
 }  // namespace
 
-int http_status(const Error& error) { return row_of(error).status; }
+int http_status(const Error& error) {
+  return row_of(error).status;
+}
 
 Json error_body(const Error& error) {
   const Row& row = row_of(error);

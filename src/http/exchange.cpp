@@ -7,7 +7,9 @@ namespace {
 
 constexpr std::chrono::seconds kProbeInterval{5};
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 }  // namespace
 
@@ -17,9 +19,12 @@ bool equals_ignoring_case(std::string_view a, std::string_view b) {
 
 bool DisconnectWatch::gone() {
   switch (link_.peer()) {
-    case PeerState::kOpen: return false;
-    case PeerState::kGone: return true;
-    case PeerState::kHalfClosed: break;
+    case PeerState::kOpen:
+      return false;
+    case PeerState::kGone:
+      return true;
+    case PeerState::kHalfClosed:
+      break;
   }
   if (const auto now = Clock::now(); now >= next_probe_) {
     link_.probe();
@@ -35,7 +40,8 @@ std::string_view HttpRequest::header(std::string_view name) const {
 }
 
 bool HttpRequest::has_header(std::string_view name) const {
-  return std::any_of(headers.begin(), headers.end(), [&](const auto& h) { return equals_ignoring_case(h.first, name); });
+  return std::any_of(headers.begin(), headers.end(),
+                     [&](const auto& h) { return equals_ignoring_case(h.first, name); });
 }
 
 }  // namespace hocket

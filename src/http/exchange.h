@@ -1,7 +1,7 @@
 // http/exchange.h: one request and its response, without the HTTP library.
 //
-// A handler gets an HttpRequest whose head and body are complete and returns an HttpResponse. A response with `stream` set
-// is sent head first; the function then writes the body piece by piece.
+// A handler gets an HttpRequest whose head and body are complete and returns an HttpResponse. A response with `stream`
+// set is sent head first; the function then writes the body piece by piece.
 //
 // Threads  a request and its response belong to the thread of their connection.
 #pragma once

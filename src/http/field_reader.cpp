@@ -10,18 +10,26 @@ namespace hocket {
 namespace {
 
 // 0.5 and not 0.500000; bounds are short.
-std::string show(double value) { return fmt::format("{:g}", value); }
+std::string show(double value) {
+  return fmt::format("{:g}", value);
+}
 
 }  // namespace
 
 std::string_view json_kind(const Json& value) {
   switch (value.type()) {
-    case Json::value_t::null: return "null";
-    case Json::value_t::boolean: return "a boolean";
-    case Json::value_t::string: return "a string";
-    case Json::value_t::array: return "an array";
-    case Json::value_t::object: return "an object";
-    default: return "a number";
+    case Json::value_t::null:
+      return "null";
+    case Json::value_t::boolean:
+      return "a boolean";
+    case Json::value_t::string:
+      return "a string";
+    case Json::value_t::array:
+      return "an array";
+    case Json::value_t::object:
+      return "an object";
+    default:
+      return "a number";
   }
 }
 
@@ -32,7 +40,9 @@ std::size_t json_depth(const Json& value) {
   return deepest + 1;
 }
 
-std::string indexed_path(std::string_view path, std::size_t i) { return fmt::format("{}[{}]", path, i); }
+std::string indexed_path(std::string_view path, std::size_t i) {
+  return fmt::format("{}[{}]", path, i);
+}
 
 FieldReader::FieldReader(const Json& value, std::string path) : path_(std::move(path)) {
   if (value.is_object()) {

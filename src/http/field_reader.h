@@ -5,8 +5,8 @@
 //   request.user = fields.string("user", 256).value_or("");
 //   TRY(fields.check());
 //
-// null equals absent. The first fault is kept and later reads go on harmlessly, so that a request is read in one straight
-// line and judged once.
+// null equals absent. The first fault is kept and later reads go on harmlessly, so that a request is read in one
+// straight line and judged once.
 //
 // Threads  one reader, one thread. Borrows the object.
 // Errors   check(): kInvalid whose param is the dotted path, as in "response_format.json_schema.schema".

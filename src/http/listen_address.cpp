@@ -14,7 +14,9 @@
 
 namespace hocket {
 
-bool is_unix_path(const std::string& host) { return host.find('/') != std::string::npos || host.ends_with(".sock"); }
+bool is_unix_path(const std::string& host) {
+  return host.find('/') != std::string::npos || host.ends_with(".sock");
+}
 
 std::vector<std::string> addresses_of(const std::string& host) {
   if (host == "localhost") return {"127.0.0.1", "::1"};
@@ -24,11 +26,13 @@ std::vector<std::string> addresses_of(const std::string& host) {
 Result<void> prepare_unix_path(const std::string& path) {
   sockaddr_un address{};
   if (path.size() >= sizeof(address.sun_path))
-    return Error(ErrorCode::kInvalid, fmt::format("the socket path {} is longer than {} bytes", path, sizeof(address.sun_path) - 1), "host");
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("the socket path {} is longer than {} bytes", path, sizeof(address.sun_path) - 1), "host");
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.c_str(), path.size());
   const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool refused = connect(probe, reinterpret_cast<sockaddr*>(&address), sizeof(address)) < 0 && errno == ECONNREFUSED;
+  const bool refused =
+      connect(probe, reinterpret_cast<sockaddr*>(&address), sizeof(address)) < 0 && errno == ECONNREFUSED;
   close(probe);
   if (struct stat info; refused && stat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode)) unlink(path.c_str());
   return {};
@@ -42,8 +46,10 @@ Result<void> check_listen_options(const ServerOptions& options) {
     if (key.empty()) return Error(ErrorCode::kInvalid, "an API key is empty", "api_keys");
   for (const std::string& host : options.hosts)
     if (!is_unix_path(host) && !is_loopback(host) && options.api_keys.empty() && !options.insecure)
-      return Error(ErrorCode::kInvalid,
-                   fmt::format("{} can be reached by other machines: set an API key, or allow it with --insecure", host), "host");
+      return Error(
+          ErrorCode::kInvalid,
+          fmt::format("{} can be reached by other machines: set an API key, or allow it with --insecure", host),
+          "host");
   return {};
 }
 

@@ -19,7 +19,8 @@ std::vector<std::string> addresses_of(const std::string& host);
 // kInvalid when the path is too long. Removes a socket file that nobody listens on: a killed server leaves one.
 Result<void> prepare_unix_path(const std::string& path);
 
-// What is wrong with the options before anything is bound. Other machines may come in only with a key, or when insecure.
+// What is wrong with the options before anything is bound. Other machines may come in only with a key, or when
+// insecure.
 Result<void> check_listen_options(const ServerOptions& options);
 
 // Whether only this machine can connect.

@@ -51,8 +51,8 @@ struct HttpLimits {
 };
 
 struct ServerOptions {
-  // Addresses to listen on. "localhost" is 127.0.0.1 and, where the machine has it, ::1. One entry that ends in ".sock" or
-  // contains '/' is the path of a unix socket.
+  // Addresses to listen on. "localhost" is 127.0.0.1 and, where the machine has it, ::1. One entry that ends in ".sock"
+  // or contains '/' is the path of a unix socket.
   std::vector<std::string> hosts{"127.0.0.1"};
   int port = 8080;  // 0: any free port
   std::vector<std::string> api_keys;
@@ -62,7 +62,7 @@ struct ServerOptions {
   bool strict_fields = false;              // refuse request fields that are not known
   bool any_model = false;                  // answer whatever `model` the client names
   std::chrono::milliseconds ping_interval{10'000};  // of silence on a stream; 0: never
-  std::string build_info;                  // shown by /props
+  std::string build_info;                           // shown by /props
   HttpLimits limits;
 };
 

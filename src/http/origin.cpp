@@ -45,8 +45,8 @@ std::string_view without_port(std::string_view host) {
 }  // namespace
 
 bool CorsPolicy::allows(std::string_view origin) const {
-  return !origin.empty() && std::any_of(origins_.begin(), origins_.end(),
-                                        [&](const std::string& o) { return o == "*" || o == origin; });
+  return !origin.empty() &&
+         std::any_of(origins_.begin(), origins_.end(), [&](const std::string& o) { return o == "*" || o == origin; });
 }
 
 HeaderList CorsPolicy::headers_for(const HttpRequest& request) const {

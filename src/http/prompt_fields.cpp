@@ -28,8 +28,8 @@ std::optional<std::vector<TokenId>> read_ids(FieldReader& fields, const Json& ar
 
 }  // namespace
 
-std::vector<Prompt> read_prompts(FieldReader& fields, std::string_view name, std::size_t max_prompts, std::size_t n_vocab,
-                                 bool allow_empty) {
+std::vector<Prompt> read_prompts(FieldReader& fields, std::string_view name, std::size_t max_prompts,
+                                 std::size_t n_vocab, bool allow_empty) {
   std::vector<Prompt> prompts;
   const std::string path = fields.path_of(name);
   const auto refuse_empty = [&](const std::string& which) {

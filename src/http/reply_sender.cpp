@@ -13,7 +13,9 @@ namespace {
 // How long an event may be awaited before the client is looked at.
 constexpr std::chrono::milliseconds kLookInterval{25};
 
-Error client_gone() { return Error(ErrorCode::kCancelled, "the client closed the connection"); }
+Error client_gone() {
+  return Error(ErrorCode::kCancelled, "the client closed the connection");
+}
 
 // Writes one reply's events. Holds the last finish chunk back until it is known whether the numbers join it.
 class StreamWriter {
@@ -27,7 +29,8 @@ class StreamWriter {
       auto event = reply_.next(kLookInterval);
       if (!event) return fail(event.error());
       if (!*event) {
-        if (ping_interval_.count() > 0 && Clock::now() - last_write_ >= ping_interval_ && !send(kSsePing)) return abandon();
+        if (ping_interval_.count() > 0 && Clock::now() - last_write_ >= ping_interval_ && !send(kSsePing))
+          return abandon();
         continue;
       }
       if (!write_event(**event)) return abandon();
@@ -131,8 +134,9 @@ HttpResponse send_reply(std::unique_ptr<Reply> reply, std::unique_ptr<ReplyShape
     return response;
   }
   // std::function wants to be copyable.
-  return sse_response([reply = std::shared_ptr<Reply>(std::move(reply)), shape = std::shared_ptr<ReplyShape>(std::move(shape)),
-                       ping_interval](ClientLink& stream) { StreamWriter(*reply, *shape, stream, ping_interval).run(); });
+  return sse_response(
+      [reply = std::shared_ptr<Reply>(std::move(reply)), shape = std::shared_ptr<ReplyShape>(std::move(shape)),
+       ping_interval](ClientLink& stream) { StreamWriter(*reply, *shape, stream, ping_interval).run(); });
 }
 
 Result<EmbeddingResult> watch_client(ClientLink& link,

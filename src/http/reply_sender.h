@@ -19,7 +19,6 @@ HttpResponse send_reply(std::unique_ptr<Reply> reply, std::unique_ptr<ReplyShape
                         std::chrono::milliseconds ping_interval);
 
 // Calls work(cancel) on a thread of its own and watches the client meanwhile: cancel is set when it is gone.
-Result<EmbeddingResult> watch_client(ClientLink& link,
-                                     const std::function<Result<EmbeddingResult>(CancelToken)>& work);
+Result<EmbeddingResult> watch_client(ClientLink& link, const std::function<Result<EmbeddingResult>(CancelToken)>& work);
 
 }  // namespace hocket

@@ -6,7 +6,9 @@
 namespace hocket {
 namespace {
 
-double per(double amount, double of) { return of > 0 ? amount / of : 0; }
+double per(double amount, double of) {
+  return of > 0 ? amount / of : 0;
+}
 
 CollectedChoice& choice_at(std::vector<CollectedChoice>& choices, std::size_t i) {
   if (choices.size() <= i) choices.resize(i + 1);
@@ -40,8 +42,12 @@ void collect(const DeltaEvent& event, std::vector<CollectedChoice>& choices) {
   CollectedChoice& choice = choice_at(choices, event.choice);
   for (const ReplyDelta& delta : event.deltas) {
     switch (delta.kind) {
-      case ReplyDelta::Kind::kContent: choice.content += delta.text; break;
-      case ReplyDelta::Kind::kReasoning: choice.reasoning += delta.text; break;
+      case ReplyDelta::Kind::kContent:
+        choice.content += delta.text;
+        break;
+      case ReplyDelta::Kind::kReasoning:
+        choice.reasoning += delta.text;
+        break;
       case ReplyDelta::Kind::kToolCallStart: {
         ToolCall& call = call_at(choice, delta.index);
         call.id = delta.call_id;
@@ -49,7 +55,9 @@ void collect(const DeltaEvent& event, std::vector<CollectedChoice>& choices) {
         call.arguments += delta.text;
         break;
       }
-      case ReplyDelta::Kind::kToolCallArguments: call_at(choice, delta.index).arguments += delta.text; break;
+      case ReplyDelta::Kind::kToolCallArguments:
+        call_at(choice, delta.index).arguments += delta.text;
+        break;
     }
   }
   choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
@@ -61,13 +69,18 @@ void collect(const ChoiceFinished& event, std::vector<CollectedChoice>& choices)
 
 std::string_view finish_reason_name(FinishReason reason) {
   switch (reason) {
-    case FinishReason::kLength: return "length";
-    case FinishReason::kToolCalls: return "tool_calls";
-    default: return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kToolCalls:
+      return "tool_calls";
+    default:
+      return "stop";
   }
 }
 
-double finite_logprob(double logprob) { return logprob >= -9999.0 ? logprob : -9999.0; }  // JSON has no infinity
+double finite_logprob(double logprob) {
+  return logprob >= -9999.0 ? logprob : -9999.0;
+}  // JSON has no infinity
 
 Json chat_logprob_json(const TokenLogprobs& token) {
   const auto one = [](const TopToken& t) {

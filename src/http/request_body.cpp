@@ -20,7 +20,8 @@ void read_model(FieldReader& fields, const ChatService& service, const ServerOpt
     fields.fail("model", fmt::format("model is missing; this server has \"{}\"", service.info().model_id));
   } else if (!service.serves(*model)) {
     Error error(ErrorCode::kNotFound,
-                fmt::format("there is no model \"{}\"; this server has \"{}\"", *model, service.info().model_id), "model");
+                fmt::format("there is no model \"{}\"; this server has \"{}\"", *model, service.info().model_id),
+                "model");
     error.reason = "model_not_found";
     fields.fail(std::move(error));
   }

@@ -23,7 +23,8 @@ Result<Json> parse_body(const HttpRequest& request, const Api& api);
 // `model` must be the served id or an alias (reason "model_not_found"), unless options.any_model.
 void read_model(FieldReader& fields, const ChatService& service, const ServerOptions& options);
 
-// The first fault of `fields`; in strict mode (an option, or the header X-Hocket-Strict: true) also fields that nobody read.
+// The first fault of `fields`; in strict mode (an option, or the header X-Hocket-Strict: true) also fields that nobody
+// read.
 Result<void> finish_fields(const FieldReader& fields, const HttpRequest& request, const ServerOptions& options);
 
 }  // namespace hocket

@@ -1,7 +1,7 @@
 // http/request_head.h: what a request head must look like before the HTTP library parses it.
 //
-// Stricter than the library: every line ends in CRLF, there are no control characters, and the method is one that exists.
-// A head that two parsers could read differently is refused, not repaired.
+// Stricter than the library: every line ends in CRLF, there are no control characters, and the method is one that
+// exists. A head that two parsers could read differently is refused, not repaired.
 //
 // Threads  pure functions.
 // Cost     linear in the head.

@@ -71,7 +71,9 @@ bool is_json_type(std::string_view type) {
 
 }  // namespace
 
-bool route_reads_body(const Route& route) { return route.method == "POST"; }
+bool route_reads_body(const Route& route) {
+  return route.method == "POST";
+}
 
 Router::Router(const ServerOptions& options, ServiceHost& host, bool check_host)
     : api_{options, host}, check_host_(check_host), cors_(options.cors_origins), keys_(options.api_keys) {}
@@ -87,8 +89,10 @@ std::optional<HttpResponse> Router::check_body_headers(const HttpRequest& reques
   // A page of another origin can send a body without a type and without asking first, but not without Origin.
   const bool typed = request.has_header("Content-Type");
   if (typed ? !is_json_type(request.header("Content-Type")) : request.has_header("Origin"))
-    return protocol_error(415, "the body must be sent as Content-Type: application/json (UTF-8)", "unsupported_media_type");
-  if (const auto coding = request.header("Content-Encoding"); !coding.empty() && !equals_ignoring_case(coding, "identity"))
+    return protocol_error(415, "the body must be sent as Content-Type: application/json (UTF-8)",
+                          "unsupported_media_type");
+  if (const auto coding = request.header("Content-Encoding");
+      !coding.empty() && !equals_ignoring_case(coding, "identity"))
     return protocol_error(415, "compressed bodies are not supported", "unsupported_content_encoding");
   const std::string_view length = request.header("Content-Length");
   uint64_t n_bytes = 0;
@@ -103,7 +107,8 @@ std::optional<HttpResponse> Router::check_body_headers(const HttpRequest& reques
 
 Router::Gate Router::gate(const HttpRequest& request, bool reserved) const {
   if (check_host_ && !host_header_allowed(request.header("Host"), api_.options.allowed_hosts))
-    return {nullptr, protocol_error(403, "this server answers to local names only (see --allowed-hosts)", "host_not_allowed")};
+    return {nullptr,
+            protocol_error(403, "this server answers to local names only (see --allowed-hosts)", "host_not_allowed")};
 
   const std::string allowed = allowed_methods(request.path);
   if (request.method == "OPTIONS")
@@ -121,7 +126,8 @@ Router::Gate Router::gate(const HttpRequest& request, bool reserved) const {
   if (allowed.empty())
     return {nullptr, protocol_error(404, fmt::format("there is no {}", request.path.substr(0, 200)), "not_found")};
   if (!found) {
-    HttpResponse wrong = protocol_error(405, fmt::format("{} takes {}", request.path.substr(0, 200), allowed), "method_not_allowed");
+    HttpResponse wrong =
+        protocol_error(405, fmt::format("{} takes {}", request.path.substr(0, 200), allowed), "method_not_allowed");
     wrong.headers.emplace_back("Allow", allowed);
     return {nullptr, std::move(wrong)};
   }
@@ -144,7 +150,8 @@ HttpResponse Router::answer(const Route& route, const HttpRequest& request) cons
     log_error("{}: {} {}: {}", request.request_id, request.method, request.path, e.what());
     response = protocol_error(500, "an internal error; the server's log has the details", "internal_error");
   }
-  log_debug("{}: {} {} -> {} after {:.1f} ms", request.request_id, request.method, request.path, response.status, ms_since(start));
+  log_debug("{}: {} {} -> {} after {:.1f} ms", request.request_id, request.method, request.path, response.status,
+            ms_since(start));
   return response;
 }
 

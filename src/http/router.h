@@ -1,8 +1,8 @@
 // http/router.h: the table of endpoints and what is checked before one of them runs.
 //
-// A request goes through gate() when its head is complete and through answer() when its body is. gate() refuses, in this
-// order: a Host that names another machine, a path that does not exist, a method that the path does not have, a missing
-// key, a body that is too large or no JSON; and answers OPTIONS itself.
+// A request goes through gate() when its head is complete and through answer() when its body is. gate() refuses, in
+// this order: a Host that names another machine, a path that does not exist, a method that the path does not have, a
+// missing key, a body that is too large or no JSON; and answers OPTIONS itself.
 //
 // Threads  any.
 #pragma once
@@ -26,8 +26,8 @@ class Router {
   Router(const ServerOptions& options, ServiceHost& host, bool check_host);
 
   struct Gate {
-    const Route* route = nullptr;           // to be given to answer()
-    std::optional<HttpResponse> response;   // the request ends here
+    const Route* route = nullptr;          // to be given to answer()
+    std::optional<HttpResponse> response;  // the request ends here
   };
   // `reserved`: the connection may only use routes that stay reachable under load.
   Gate gate(const HttpRequest& request, bool reserved) const;

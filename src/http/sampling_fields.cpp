@@ -25,7 +25,8 @@ std::vector<LogitBias> read_logit_bias(FieldReader& fields, const HttpLimits& li
     TokenId id = kNoToken;
     const auto [end, fault] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (fault != std::errc() || end != key.data() + key.size() || id < 0 || static_cast<std::size_t>(id) >= n_vocab) {
-      fields.fail("logit_bias", fmt::format("logit_bias: \"{}\" is not a token id below {}", key.substr(0, 32), n_vocab));
+      fields.fail("logit_bias",
+                  fmt::format("logit_bias: \"{}\" is not a token id below {}", key.substr(0, 32), n_vocab));
       return biases;
     }
     const double bias = value.is_number() ? value.get<double>() : -1000;
@@ -46,7 +47,8 @@ std::optional<std::vector<std::string>> read_strings(FieldReader& fields, std::s
   for (std::size_t i = 0; i < array->size(); ++i) {
     const Json& item = (*array)[i];
     if (!item.is_string() || item.get_ref<const std::string&>().size() > max_bytes) {
-      fields.fail(indexed_path(name, i), fmt::format("{}[{}] must be a string of at most {} bytes", name, i, max_bytes));
+      fields.fail(indexed_path(name, i),
+                  fmt::format("{}[{}] must be a string of at most {} bytes", name, i, max_bytes));
       return std::nullopt;
     }
     strings.push_back(item.get<std::string>());
@@ -105,7 +107,8 @@ ResponseFormat read_response_format(FieldReader& fields, const HttpLimits& limit
   if (type == "json_schema" && !schema)
     inner.fail("json_schema.schema", "response_format.json_schema.schema is missing");
   if (schema && json_depth(*schema) > limits.max_schema_depth)
-    inner.fail("json_schema.schema", fmt::format("the JSON schema is nested deeper than {} levels", limits.max_schema_depth));
+    inner.fail("json_schema.schema",
+               fmt::format("the JSON schema is nested deeper than {} levels", limits.max_schema_depth));
   if (type == "json_object") format.kind = ResponseFormat::Kind::kJsonObject;
   if (type != "text" && schema) {
     format.kind = ResponseFormat::Kind::kJsonSchema;

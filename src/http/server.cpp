@@ -31,7 +31,11 @@ constexpr std::chrono::milliseconds kCloseGrace{2000};
 // What all listeners and connections of one server share.
 struct Core {
   Core(ServerOptions o, ServiceHost& h, bool check_host)
-      : options(std::move(o)), host(h), router(options, h, check_host), table(options.limits), stop_fd(eventfd(0, EFD_CLOEXEC)) {}
+      : options(std::move(o)),
+        host(h),
+        router(options, h, check_host),
+        table(options.limits),
+        stop_fd(eventfd(0, EFD_CLOEXEC)) {}
   ~Core() { close(stop_fd); }
   void begin_stop() {
     stopping = true;
@@ -162,7 +166,8 @@ void put(HttpResponse from, httplib::Response& to) {
     if (from.status != 204) to.set_content(std::move(from.body), from.content_type);
     return;
   }
-  // The library writes the head before it first calls the provider, and the provider writes the whole stream in one call.
+  // The library writes the head before it first calls the provider, and the provider writes the whole stream in one
+  // call.
   auto provider = [stream = std::move(from.stream), connection = t_connection](size_t, httplib::DataSink& sink) {
     StreamLink link(*connection, sink);
     stream(link);
@@ -234,8 +239,11 @@ Result<void> Listener::bind(int port) {
   errno = 0;
   bound_port_ = port == 0 ? bind_to_any_port(host_) : bind_to_port(host_, port) ? port : -1;
   if (bound_port_ > 0) return {};
-  const std::string why = errno != 0 ? std::strerror(errno) : "the address is not one of this machine's";
-  return Error(ErrorCode::kIo, fmt::format("cannot listen on {} port {}: {}", host_, port, why), "host");
+  const int fault = errno;
+  const std::string why = fault != 0 ? std::strerror(fault) : "the address is not one of this machine's";
+  Error error(ErrorCode::kIo, fmt::format("cannot listen on {} port {}: {}", host_, port, why), "host");
+  if (fault == EADDRINUSE) error.reason = "address_in_use";
+  return error;
 }
 
 std::string Listener::url() const {
@@ -313,7 +321,8 @@ void Listener::serve(Connection& connection, const std::string& address) {
   LibraryStream stream(connection.io);
   for (std::size_t i = 0; i < kRequestsPerConnection && !connection.closing && !core_.stopping; ++i) {
     switch (connection.io.read_head(i == 0 ? limits.head_timeout : limits.keep_alive)) {
-      case SocketIo::HeadResult::kClosed: return;
+      case SocketIo::HeadResult::kClosed:
+        return;
       case SocketIo::HeadResult::kFault: {
         const HeadFault& fault = connection.io.head_fault();
         const HttpResponse error = protocol_error(fault.status, fault.message, fault.code);
@@ -322,7 +331,8 @@ void Listener::serve(Connection& connection, const std::string& address) {
             fault.status, httplib::status_message(fault.status), error.body.size(), error.body));
         return;
       }
-      case SocketIo::HeadResult::kReady: break;
+      case SocketIo::HeadResult::kReady:
+        break;
     }
     const bool http10 = connection.io.buffered().substr(0, connection.io.buffered().find('\r')).ends_with("HTTP/1.0");
     PendingLink link(connection, !http10);
@@ -340,14 +350,7 @@ void Listener::serve(Connection& connection, const std::string& address) {
 }
 
 bool Listener::process_and_close_socket(socket_t socket) {
-  sockaddr_storage peer{};
-  socklen_t size = sizeof(peer);
-  char text[INET6_ADDRSTRLEN] = "";
-  if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) == 0) {
-    if (peer.ss_family == AF_INET) inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in&>(peer).sin_addr, text, sizeof(text));
-    if (peer.ss_family == AF_INET6) inet_ntop(AF_INET6, &reinterpret_cast<sockaddr_in6&>(peer).sin6_addr, text, sizeof(text));
-  }
-  const std::string address = text;
+  const std::string address = peer_address(socket);
   Connection connection(socket, core_);
   connection.admission = core_.table.admit(socket, address);
   if (connection.admission != Admission::kRefused) {
@@ -402,7 +405,7 @@ Result<void> HttpServer::bind_all() {
       auto listener = std::make_unique<Listener>(core_, address);
       auto bound = listener->bind(port);
       // A machine without IPv6 still has a localhost.
-      if (!bound && host == "localhost" && address == "::1" && errno != EADDRINUSE) continue;
+      if (!bound && host != address && address == "::1" && bound.error().reason != "address_in_use") continue;
       TRY(bound);
       if (listener->port() > 0) port = listener->port();  // the same one on every address
       listeners_.push_back(std::move(listener));
@@ -414,7 +417,8 @@ Result<void> HttpServer::bind_all() {
 Result<void> HttpServer::listen() {
   auto bound = bind_all();
   // A port that was free on the first address may be taken on the next: with port 0 another will do.
-  for (int i = 0; !bound && core_.options.port == 0 && core_.options.hosts.size() > 1 && i < 10; ++i) bound = bind_all();
+  for (int i = 0; !bound && core_.options.port == 0 && bound.error().reason == "address_in_use" && i < 10; ++i)
+    bound = bind_all();
   TRY(bound);
   for (auto& listener : listeners_) listener->run();
   for (auto& listener : listeners_) listener->wait_until_ready();

@@ -8,7 +8,8 @@
 //
 // Owns     listening sockets, connection threads. Borrows the host, which must outlive it.
 // Threads  every method from any thread.
-// Errors   start(): kInvalid for an address that other machines reach without a key (param "host") or for options that do
+// Errors   start(): kInvalid for an address that other machines reach without a key (param "host") or for options that
+// do
 //          not fit together, kIo when an address cannot be bound.
 // Cost     an idle connection is a sleeping thread.
 #pragma once
@@ -38,8 +39,8 @@ class Server {
   // Replaces the accepted API keys; an empty list is refused when there were keys before.
   virtual Result<void> set_api_keys(std::vector<std::string> keys) = 0;
 
-  // Accepts no more connections, lets running replies end for up to `drain`, ends the rest with an error and returns when
-  // the last connection is closed.
+  // Accepts no more connections, lets running replies end for up to `drain`, ends the rest with an error and returns
+  // when the last connection is closed.
   virtual void stop(std::chrono::milliseconds drain) = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "http/socket_io.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -83,7 +85,8 @@ SocketIo::HeadResult SocketIo::read_head(std::chrono::milliseconds idle) {
         head_fault_ = {408, "the request head did not arrive in time", "request_timeout"};
         return HeadResult::kFault;
       case Wait::kStopped:
-      case Wait::kError: return HeadResult::kClosed;
+      case Wait::kError:
+        return HeadResult::kClosed;
     }
   }
 }
@@ -92,7 +95,8 @@ bool SocketIo::wait_readable() {
   if (!buffered().empty()) return true;
   const auto now = Clock::now();
   // The moment at which the average would fall below the minimum rate.
-  const auto allowed = std::chrono::milliseconds(n_body_bytes_ * 1000 / std::max<std::size_t>(limits_.min_body_bytes_per_second, 1));
+  const auto allowed =
+      std::chrono::milliseconds(n_body_bytes_ * 1000 / std::max<std::size_t>(limits_.min_body_bytes_per_second, 1));
   const auto by_rate = body_start_ + std::max<std::chrono::milliseconds>(limits_.body_grace, allowed);
   const Wait wait = wait_for(POLLIN, std::min(by_rate, now + limits_.read_timeout), false);
   timed_out_ = timed_out_ || wait == Wait::kTimeout;
@@ -114,7 +118,9 @@ long SocketIo::read(char* to, std::size_t size) {
   return static_cast<long>(n);
 }
 
-bool SocketIo::wait_writable() { return wait_for(POLLOUT, Clock::now() + limits_.write_stall, false) == Wait::kReady; }
+bool SocketIo::wait_writable() {
+  return wait_for(POLLOUT, Clock::now() + limits_.write_stall, false) == Wait::kReady;
+}
 
 long SocketIo::write(const char* bytes, std::size_t size) {
   while (true) {
@@ -153,6 +159,17 @@ void SocketIo::linger() {
     if (n <= 0) break;
     total += static_cast<std::size_t>(n);
   }
+}
+
+std::string peer_address(int socket) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof(peer);
+  char text[INET6_ADDRSTRLEN] = "";
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return "";
+  if (peer.ss_family == AF_INET) inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in&>(peer).sin_addr, text, sizeof(text));
+  if (peer.ss_family == AF_INET6)
+    inet_ntop(AF_INET6, &reinterpret_cast<sockaddr_in6&>(peer).sin6_addr, text, sizeof(text));
+  return text;
 }
 
 }  // namespace hocket

@@ -67,4 +67,7 @@ class SocketIo {
   bool timed_out_ = false;
 };
 
+// The client's IP address; "" on a unix socket.
+std::string peer_address(int socket);
+
 }  // namespace hocket

@@ -2,7 +2,9 @@
 
 namespace hocket {
 
-std::string sse_event(const Json& value) { return "data: " + dump_json(value) + "\n\n"; }
+std::string sse_event(const Json& value) {
+  return "data: " + dump_json(value) + "\n\n";
+}
 
 HttpResponse sse_response(std::function<void(ClientLink&)> stream) {
   HttpResponse response;

@@ -39,11 +39,15 @@ class HostileBody : public ::testing::Test {
 };
 TestServer* HostileBody::server_ = nullptr;
 
-Case with(const std::string& extra, int status, const std::string& param) { return {chat_body(extra), status, param}; }
+Case with(const std::string& extra, int status, const std::string& param) {
+  return {chat_body(extra), status, param};
+}
 Case field(const std::string& name, const std::string& value, const std::string& param = "") {
   return with("\"" + name + "\":" + value, 400, param.empty() ? name : param);
 }
-std::string messages(const std::string& list) { return R"({"model":"fake","messages":)" + list + "}"; }
+std::string messages(const std::string& list) {
+  return R"({"model":"fake","messages":)" + list + "}";
+}
 std::string repeat(const std::string& s, std::size_t n) {
   std::string all;
   for (std::size_t i = 0; i < n; ++i) all += s;
@@ -51,43 +55,44 @@ std::string repeat(const std::string& s, std::size_t n) {
 }
 
 TEST_F(HostileBody, Syntax) {
-  check("/v1/chat/completions",
-        {{"", 400, "-"},
-         {"{", 400, "-"},
-         {"[]", 400, "-"},
-         {"\"text\"", 400, "-"},
-         {"null", 400, "-"},
-         {"{} {}", 400, "-"},
-         {"// comment\n{}", 400, "-"},
-         {R"({"model":"fake","model":"fake"})", 400, "-"},
-         {R"({"messages":[{"role":"user","role":"user"}]})", 400, "-"},
-         {"{\"model\":\"\xff\"}", 400, "-"},
-         {"{\"model\":\"\xc3\"}", 400, "-"},
-         {"{\"model\":\"\xed\xa0\x80\"}", 400, "-"},
-         {R"({"model":"\ud800"})", 400, "-"},
-         {std::string("{\"model\":\"a\0b\"}", 15), 400, "-"},
-         {chat_body("\"temperature\":NaN"), 400, "-"},
-         {chat_body("\"temperature\":1e999"), 400, "-"},
-         {chat_body("\"temperature\":-Infinity"), 400, "-"},
-         {repeat("[", 100000), 400, "-"},
-         {chat_body("\"metadata\":" + repeat("[", 70) + repeat("]", 70)), 400, "-"},
-         {chat_body("\"metadata\":[" + repeat("0,", 100001) + "0]"), 400, "-"}});
+  check("/v1/chat/completions", {{"", 400, "-"},
+                                 {"{", 400, "-"},
+                                 {"[]", 400, "-"},
+                                 {"\"text\"", 400, "-"},
+                                 {"null", 400, "-"},
+                                 {"{} {}", 400, "-"},
+                                 {"// comment\n{}", 400, "-"},
+                                 {R"({"model":"fake","model":"fake"})", 400, "-"},
+                                 {R"({"messages":[{"role":"user","role":"user"}]})", 400, "-"},
+                                 {"{\"model\":\"\xff\"}", 400, "-"},
+                                 {"{\"model\":\"\xc3\"}", 400, "-"},
+                                 {"{\"model\":\"\xed\xa0\x80\"}", 400, "-"},
+                                 {R"({"model":"\ud800"})", 400, "-"},
+                                 {std::string("{\"model\":\"a\0b\"}", 15), 400, "-"},
+                                 {chat_body("\"temperature\":NaN"), 400, "-"},
+                                 {chat_body("\"temperature\":1e999"), 400, "-"},
+                                 {chat_body("\"temperature\":-Infinity"), 400, "-"},
+                                 {repeat("[", 100000), 400, "-"},
+                                 {chat_body("\"metadata\":" + repeat("[", 70) + repeat("]", 70)), 400, "-"},
+                                 {chat_body("\"metadata\":[" + repeat("0,", 100001) + "0]"), 400, "-"}});
 }
 
 TEST_F(HostileBody, WrongTypesOfEveryField) {
   std::vector<Case> cases;
-  for (const char* name : {"temperature", "top_p", "presence_penalty", "frequency_penalty", "min_p", "repeat_penalty",
-                           "repetition_penalty", "typical_p", "top_n_sigma", "xtc_probability", "xtc_threshold",
-                           "dynatemp_range", "dynatemp_exponent", "mirostat_tau", "mirostat_eta", "dry_multiplier", "dry_base"})
+  for (const char* name :
+       {"temperature", "top_p", "presence_penalty", "frequency_penalty", "min_p", "repeat_penalty",
+        "repetition_penalty", "typical_p", "top_n_sigma", "xtc_probability", "xtc_threshold", "dynatemp_range",
+        "dynatemp_exponent", "mirostat_tau", "mirostat_eta", "dry_multiplier", "dry_base"})
     for (const char* value : {"\"1\"", "[]", "{}", "true", "1e300", "-1e300"}) cases.push_back(field(name, value));
   for (const char* name : {"max_tokens", "max_completion_tokens", "n", "seed", "top_k", "top_logprobs", "repeat_last_n",
                            "mirostat", "min_keep", "dry_allowed_length", "dry_penalty_last_n"})
     for (const char* value : {"\"1\"", "[]", "{}", "true", "1.5", "-1e30"}) cases.push_back(field(name, value));
-  for (const char* name : {"stream", "logprobs", "parallel_tool_calls", "ignore_eos", "enable_thinking", "cache_prompt",
-                           "reuse_generated_state", "continue_final_message", "add_generation_prompt", "hocket_progress"})
+  for (const char* name :
+       {"stream", "logprobs", "parallel_tool_calls", "ignore_eos", "enable_thinking", "cache_prompt",
+        "reuse_generated_state", "continue_final_message", "add_generation_prompt", "hocket_progress"})
     for (const char* value : {"\"true\"", "1", "[]", "{}"}) cases.push_back(field(name, value));
-  for (const char* name : {"user", "safety_identifier", "prompt_cache_key", "session_id", "flow_control", "grammar",
-                           "reasoning_effort"})
+  for (const char* name :
+       {"user", "safety_identifier", "prompt_cache_key", "session_id", "flow_control", "grammar", "reasoning_effort"})
     for (const char* value : {"1", "true", "[]", "{}"}) cases.push_back(field(name, value));
   for (const char* name : {"stream_options", "response_format", "logit_bias", "chat_template_kwargs"})
     for (const char* value : {"1", "true", "\"x\"", "[]"}) cases.push_back(field(name, value));
@@ -96,25 +101,49 @@ TEST_F(HostileBody, WrongTypesOfEveryField) {
   for (const char* value : {"1", "true", "[]"}) cases.push_back(field("tool_choice", value));
   for (const char* value : {"1", "true", "{}"}) cases.push_back(field("stop", value));
   for (const char* value : {"1", "true", "[]", "{}"})
-    cases.push_back({std::string(R"({"messages":[{"role":"user","content":"hi"}],"model":)") + value + "}", 400, "model"});
-  for (const char* value : {"1", "true", "\"hi\"", "{}", "[]", "null"}) cases.push_back({messages(value), 400, "messages"});
+    cases.push_back(
+        {std::string(R"({"messages":[{"role":"user","content":"hi"}],"model":)") + value + "}", 400, "model"});
+  for (const char* value : {"1", "true", "\"hi\"", "{}", "[]", "null"})
+    cases.push_back({messages(value), 400, "messages"});
   check("/v1/chat/completions", cases);
 }
 
 TEST_F(HostileBody, Ranges) {
   check("/v1/chat/completions",
-        {field("temperature", "-0.1"), field("temperature", "2.1"), field("top_p", "1.01"), field("presence_penalty", "2.5"),
-         field("frequency_penalty", "-2.5"), field("n", "0"), field("n", "9"), field("n", "-1"), field("max_tokens", "0"),
-         field("max_tokens", "-1"), field("max_completion_tokens", "0"), field("top_k", "-2"), field("repeat_penalty", "0"),
-         field("top_logprobs", "21"), field("top_logprobs", "3"), field("seed", "1e30"), field("user", "\"" + repeat("u", 257) + "\""),
-         field("stop", "[" + repeat("\"a\",", 16) + "\"a\"]"), field("stop", "\"" + repeat("s", 257) + "\""),
-         field("stop", "[1]", "stop[0]"), field("stop", R"(["ok",null])", "stop[1]"), field("logit_bias", R"({"x":1})"),
-         field("logit_bias", R"({"1000":1})"), field("logit_bias", R"({"-1":1})"), field("logit_bias", R"({"5":101})", "logit_bias.5"),
-         field("logit_bias", R"({"5":"1"})", "logit_bias.5"), field("modalities", R"(["text","audio"])"), field("audio", "{}"),
-         field("flow_control", "\"ack\""), field("reasoning_effort", "\"enormous\""),
+        {field("temperature", "-0.1"),
+         field("temperature", "2.1"),
+         field("top_p", "1.01"),
+         field("presence_penalty", "2.5"),
+         field("frequency_penalty", "-2.5"),
+         field("n", "0"),
+         field("n", "9"),
+         field("n", "-1"),
+         field("max_tokens", "0"),
+         field("max_tokens", "-1"),
+         field("max_completion_tokens", "0"),
+         field("top_k", "-2"),
+         field("repeat_penalty", "0"),
+         field("top_logprobs", "21"),
+         field("top_logprobs", "3"),
+         field("seed", "1e30"),
+         field("user", "\"" + repeat("u", 257) + "\""),
+         field("stop", "[" + repeat("\"a\",", 16) + "\"a\"]"),
+         field("stop", "\"" + repeat("s", 257) + "\""),
+         field("stop", "[1]", "stop[0]"),
+         field("stop", R"(["ok",null])", "stop[1]"),
+         field("logit_bias", R"({"x":1})"),
+         field("logit_bias", R"({"1000":1})"),
+         field("logit_bias", R"({"-1":1})"),
+         field("logit_bias", R"({"5":101})", "logit_bias.5"),
+         field("logit_bias", R"({"5":"1"})", "logit_bias.5"),
+         field("modalities", R"(["text","audio"])"),
+         field("audio", "{}"),
+         field("flow_control", "\"ack\""),
+         field("reasoning_effort", "\"enormous\""),
          field("chat_template_kwargs", R"({"enable_thinking":"yes"})", "chat_template_kwargs.enable_thinking"),
          field("stream_options", R"({"include_usage":1})", "stream_options.include_usage"),
-         field("add_generation_prompt", "false"), field("continue_final_message", "true")});
+         field("add_generation_prompt", "false"),
+         field("continue_final_message", "true")});
   std::string many = R"("logit_bias":{"0":0)";
   for (int i = 0; i < 1024; ++i) many += ",\"x" + std::to_string(i) + "\":0";
   check("/v1/chat/completions", {with(many + "}", 400, "logit_bias")});
@@ -146,37 +175,46 @@ TEST_F(HostileBody, Messages) {
           "messages[0].tool_calls[0].function.name"},
          {messages(R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":[]}}]}])"), 400,
           "messages[0].tool_calls[0].function.arguments"},
-         {messages("[" + repeat(R"({"role":"user","content":"x"},)", 4096) + R"({"role":"user","content":"x"}])"), 400, "messages"}});
+         {messages("[" + repeat(R"({"role":"user","content":"x"},)", 4096) + R"({"role":"user","content":"x"}])"), 400,
+          "messages"}});
 }
 
 TEST_F(HostileBody, ToolsAndFormats) {
   const std::string tool = R"({"type":"function","function":{"name":"f"}})";
   const auto tools = [](const std::string& list) { return "\"tools\":" + list; };
-  check(
-      "/v1/chat/completions",
-      {with(tools("[1]"), 400, "tools[0]"), with(tools("[{}]"), 400, "tools[0].type"),
-       with(tools(R"([{"type":"retrieval"}])"), 400, "tools[0].type"), with(tools(R"([{"type":"function"}])"), 400, "tools[0].function"),
-       with(tools(R"([{"type":"function","function":{}}])"), 400, "tools[0].function.name"),
-       with(tools(R"([{"type":"function","function":{"name":"a b"}}])"), 400, "tools[0].function.name"),
-       with(tools(R"([{"type":"function","function":{"name":")" + repeat("n", 65) + R"("}}])"), 400, "tools[0].function.name"),
-       with(tools(R"([{"type":"function","function":{"name":"f","parameters":"x"}}])"), 400, "tools[0].function.parameters"),
-       with(tools(R"([{"type":"function","function":{"name":"f","strict":1}}])"), 400, "tools[0].function.strict"),
-       with(tools("[" + tool + "," + tool + "]"), 400, "tools[1].function.name"),
-       with(tools(R"([{"type":"function","function":{"name":"f","description":")" + repeat("d", 262145) + R"("}}])"), 400, "tools"),
-       with(tools("[" + repeat(tool + ",", 256) + tool + "]"), 400, "tools"),
-       with(tools("[" + tool + R"(],"functions":[])"), 400, "functions"),
-       with(tools("[" + tool + R"(],"tool_choice":"maybe")"), 400, "tool_choice"),
-       with(tools("[" + tool + R"(],"tool_choice":{"type":"function"})"), 400, "tool_choice.function"),
-       with(tools("[" + tool + R"(],"tool_choice":{"type":"function","function":{"name":"g"}})"), 400, "tool_choice.function.name"),
-       with(R"("tool_choice":"required")", 400, "tool_choice"),
-       with(R"("functions":[{"name":"?"}])", 400, "functions[0].name"),
-       with(R"("functions":[{"name":"f"}],"function_call":{"name":"g"})", 400, "function_call.name"),
-       with(R"("response_format":{})", 400, "response_format.type"), with(R"("response_format":{"type":"xml"})", 400, "response_format.type"),
-       with(R"("response_format":{"type":"json_schema"})", 400, "response_format.json_schema.schema"),
-       with(R"("response_format":{"type":"json_schema","json_schema":1})", 400, "response_format.json_schema"),
-       with(R"("response_format":{"type":"json_schema","json_schema":{"schema":[]}})", 400, "response_format.json_schema.schema"),
-       with(R"("response_format":{"type":"json_schema","json_schema":{"schema":)" + repeat(R"({"not":)", 40) + "{}" + repeat("}", 40) + "}}",
-            400, "response_format.json_schema.schema")});
+  check("/v1/chat/completions",
+        {with(tools("[1]"), 400, "tools[0]"),
+         with(tools("[{}]"), 400, "tools[0].type"),
+         with(tools(R"([{"type":"retrieval"}])"), 400, "tools[0].type"),
+         with(tools(R"([{"type":"function"}])"), 400, "tools[0].function"),
+         with(tools(R"([{"type":"function","function":{}}])"), 400, "tools[0].function.name"),
+         with(tools(R"([{"type":"function","function":{"name":"a b"}}])"), 400, "tools[0].function.name"),
+         with(tools(R"([{"type":"function","function":{"name":")" + repeat("n", 65) + R"("}}])"), 400,
+              "tools[0].function.name"),
+         with(tools(R"([{"type":"function","function":{"name":"f","parameters":"x"}}])"), 400,
+              "tools[0].function.parameters"),
+         with(tools(R"([{"type":"function","function":{"name":"f","strict":1}}])"), 400, "tools[0].function.strict"),
+         with(tools("[" + tool + "," + tool + "]"), 400, "tools[1].function.name"),
+         with(tools(R"([{"type":"function","function":{"name":"f","description":")" + repeat("d", 262145) + R"("}}])"),
+              400, "tools"),
+         with(tools("[" + repeat(tool + ",", 256) + tool + "]"), 400, "tools"),
+         with(tools("[" + tool + R"(],"functions":[])"), 400, "functions"),
+         with(tools("[" + tool + R"(],"tool_choice":"maybe")"), 400, "tool_choice"),
+         with(tools("[" + tool + R"(],"tool_choice":{"type":"function"})"), 400, "tool_choice.function"),
+         with(tools("[" + tool + R"(],"tool_choice":{"type":"function","function":{"name":"g"}})"), 400,
+              "tool_choice.function.name"),
+         with(R"("tool_choice":"required")", 400, "tool_choice"),
+         with(R"("functions":[{"name":"?"}])", 400, "functions[0].name"),
+         with(R"("functions":[{"name":"f"}],"function_call":{"name":"g"})", 400, "function_call.name"),
+         with(R"("response_format":{})", 400, "response_format.type"),
+         with(R"("response_format":{"type":"xml"})", 400, "response_format.type"),
+         with(R"("response_format":{"type":"json_schema"})", 400, "response_format.json_schema.schema"),
+         with(R"("response_format":{"type":"json_schema","json_schema":1})", 400, "response_format.json_schema"),
+         with(R"("response_format":{"type":"json_schema","json_schema":{"schema":[]}})", 400,
+              "response_format.json_schema.schema"),
+         with(R"("response_format":{"type":"json_schema","json_schema":{"schema":)" + repeat(R"({"not":)", 40) + "{}" +
+                  repeat("}", 40) + "}}",
+              400, "response_format.json_schema.schema")});
 }
 
 TEST_F(HostileBody, Model) {
@@ -224,7 +262,8 @@ TEST_F(HostileBody, OtherEndpoints) {
                       {R"({"content":1})", 400, "content"},
                       {R"({"content":["a",{}]})", 400, "content[1]"},
                       {R"({"content":"a","add_special":1})", 400, "add_special"}});
-  check("/detokenize", {{"{}", 400, "tokens"}, {R"({"tokens":"x"})", 400, "tokens"}, {R"({"tokens":[1,1000]})", 400, "tokens[1]"}});
+  check("/detokenize",
+        {{"{}", 400, "tokens"}, {R"({"tokens":"x"})", 400, "tokens"}, {R"({"tokens":[1,1000]})", 400, "tokens[1]"}});
   check("/apply-template", {{"{}", 400, "messages"}});
   check("/v1/cancel", {{"{}", 400, "request_id"},
                        {R"({"request_id":""})", 400, "request_id"},
@@ -235,17 +274,26 @@ TEST_F(HostileBody, OtherEndpoints) {
 }
 
 TEST_F(HostileBody, OddButFine) {
-  check("/v1/chat/completions",
-        {with(R"("temperature":null,"top_p":null,"n":null,"stop":null,"stream":null,"stream_options":null,"tools":null,)"
-              R"("tool_choice":null,"response_format":null,"logprobs":null,"top_logprobs":null,"logit_bias":null,"seed":null,)"
-              R"("user":null,"max_tokens":null,"max_completion_tokens":null,"reasoning_effort":null,"modalities":null)", 200, ""),
-         with(R"("temperature":1,"top_p":1,"n":1.0,"seed":-1,"top_k":-1,"max_tokens":1e300)", 200, ""),
-         with(R"("stream_options":{"include_usage":true},"store":true,"metadata":{"a":"b"},"service_tier":"auto")", 200, ""),
-         with(R"("verbosity":"low","prediction":{},"web_search_options":{},"modalities":["text"],"something_new":{"x":1})", 200, ""),
-         with(R"("stop":["","x"],"max_tokens":99999999999,"tools":[],"tool_choice":"none")", 200, ""),
-         {messages(R"([{"role":"system","content":""},{"role":"developer","content":"d"},{"role":"user","content":[]}])"), 200, ""},
-         {messages(R"([{"role":"assistant","content":null},{"role":"user","content":[{"type":"text","text":"a"}]}])"), 200, ""},
-         {messages(R"([{"role":"function","name":"f","content":"1"},{"role":"tool","content":"2","tool_call_id":"c"}])"), 200, ""}});
+  check(
+      "/v1/chat/completions",
+      {with(
+           R"("temperature":null,"top_p":null,"n":null,"stop":null,"stream":null,"stream_options":null,"tools":null,)"
+           R"("tool_choice":null,"response_format":null,"logprobs":null,"top_logprobs":null,"logit_bias":null,"seed":null,)"
+           R"("user":null,"max_tokens":null,"max_completion_tokens":null,"reasoning_effort":null,"modalities":null)",
+           200, ""),
+       with(R"("temperature":1,"top_p":1,"n":1.0,"seed":-1,"top_k":-1,"max_tokens":1e300)", 200, ""),
+       with(R"("stream_options":{"include_usage":true},"store":true,"metadata":{"a":"b"},"service_tier":"auto")", 200,
+            ""),
+       with(
+           R"("verbosity":"low","prediction":{},"web_search_options":{},"modalities":["text"],"something_new":{"x":1})",
+           200, ""),
+       with(R"("stop":["","x"],"max_tokens":99999999999,"tools":[],"tool_choice":"none")", 200, ""),
+       {messages(R"([{"role":"system","content":""},{"role":"developer","content":"d"},{"role":"user","content":[]}])"),
+        200, ""},
+       {messages(R"([{"role":"assistant","content":null},{"role":"user","content":[{"type":"text","text":"a"}]}])"),
+        200, ""},
+       {messages(R"([{"role":"function","name":"f","content":"1"},{"role":"tool","content":"2","tool_call_id":"c"}])"),
+        200, ""}});
 }
 
 TEST(StrictFields, ByOptionAndByHeader) {
@@ -268,7 +316,8 @@ TEST(AnyModel, IsAnOption) {
   options.any_model = true;
   TestServer server(options);
   EXPECT_EQ(server.call("POST", "/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}]})").status, 200);
-  const Json reply = server.json("POST", "/v1/chat/completions", R"({"model":"x","messages":[{"role":"user","content":"x"}]})");
+  const Json reply =
+      server.json("POST", "/v1/chat/completions", R"({"model":"x","messages":[{"role":"user","content":"x"}]})");
   EXPECT_EQ(reply["model"], "org/fake:1b");
 }
 

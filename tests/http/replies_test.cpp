@@ -9,10 +9,11 @@ TEST(ChatReply, HasTheWholeShape) {
   Json reply = server.json("POST", "/v1/chat/completions", chat_body());
   EXPECT_TRUE(reply["id"].get<std::string>().starts_with("chatcmpl-"));
   for (const char* name : {"timings", "hocket", "id"}) reply.erase(name);
-  EXPECT_EQ(dump_json(reply),
-            R"({"object":"chat.completion","created":1700000000,"model":"org/fake:1b","system_fingerprint":"fp_fake",)"
-            R"("choices":[{"index":0,"message":{"role":"assistant","content":"one two three","refusal":null},"logprobs":null,"finish_reason":"stop"}],)"
-            R"("usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":2},"completion_tokens_details":{"reasoning_tokens":0}}})");
+  EXPECT_EQ(
+      dump_json(reply),
+      R"({"object":"chat.completion","created":1700000000,"model":"org/fake:1b","system_fingerprint":"fp_fake",)"
+      R"("choices":[{"index":0,"message":{"role":"assistant","content":"one two three","refusal":null},"logprobs":null,"finish_reason":"stop"}],)"
+      R"("usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":2},"completion_tokens_details":{"reasoning_tokens":0}}})");
 }
 
 TEST(ChatReply, NumbersHaveLlamaServersNames) {
@@ -39,10 +40,11 @@ TEST(ChatReply, ToolCallsReasoningAndLogprobs) {
                                    {ReplyEvent(FakeChatService::done()), {}}};
   };
   const Json choice = server.json("POST", "/v1/chat/completions", chat_body("\"logprobs\":true"))["choices"][0];
-  EXPECT_EQ(dump_json(choice),
-            R"({"index":0,"message":{"role":"assistant","content":null,"refusal":null,"reasoning_content":"hm",)"
-            R"("tool_calls":[{"id":"call_a","type":"function","function":{"name":"get","arguments":"{}"}}]},)"
-            R"("logprobs":{"content":[{"token":"A","logprob":-1.0,"bytes":[65],"top_logprobs":[]}],"refusal":null},"finish_reason":"tool_calls"})");
+  EXPECT_EQ(
+      dump_json(choice),
+      R"({"index":0,"message":{"role":"assistant","content":null,"refusal":null,"reasoning_content":"hm",)"
+      R"("tool_calls":[{"id":"call_a","type":"function","function":{"name":"get","arguments":"{}"}}]},)"
+      R"("logprobs":{"content":[{"token":"A","logprob":-1.0,"bytes":[65],"top_logprobs":[]}],"refusal":null},"finish_reason":"tool_calls"})");
 }
 
 TEST(ChatReply, EngineErrorsKeepTheirStatusParamAndNumbers) {
@@ -107,8 +109,9 @@ TEST(ChatRequestFields, ReachTheService) {
 
 TEST(ChatRequestFields, SchemasAtTheThreePlaces) {
   TestServer server;
-  for (const char* format : {R"({"type":"json_schema","json_schema":{"schema":{"a":1}}})", R"({"type":"json_schema","schema":{"a":1}})",
-                             R"({"type":"json_object","schema":{"a":1}})"})
+  for (const char* format :
+       {R"({"type":"json_schema","json_schema":{"schema":{"a":1}}})", R"({"type":"json_schema","schema":{"a":1}})",
+        R"({"type":"json_object","schema":{"a":1}})"})
     server.call("POST", "/v1/chat/completions", chat_body(std::string("\"response_format\":") + format));
   ASSERT_EQ(server.service->chats().size(), 3u);
   for (const ChatRequest& r : server.service->chats()) {
@@ -121,7 +124,8 @@ TEST(ChatRequestFields, LegacyFunctionsAndAssistantPrefill) {
   TestServer server;
   server.call("POST", "/v1/chat/completions", chat_body(R"("functions":[{"name":"f"}],"function_call":{"name":"f"})"));
   EXPECT_EQ(server.service->chats().at(0).tool_choice.function, "f");
-  const std::string prefill = R"({"model":"fake","messages":[{"role":"user","content":"x"},{"role":"assistant","content":"Sure"}])";
+  const std::string prefill =
+      R"({"model":"fake","messages":[{"role":"user","content":"x"},{"role":"assistant","content":"Sure"}])";
   server.call("POST", "/v1/chat/completions", prefill + "}");
   EXPECT_TRUE(server.service->chats().at(1).continue_final_message);
   server.call("POST", "/v1/chat/completions", prefill + R"(,"continue_final_message":false})");
@@ -133,13 +137,15 @@ TEST(CompletionReply, PromptsLogprobsAndOffsets) {
   server.service->completion_script = [](const CompletionRequest&) {
     DeltaEvent event = FakeChatService::content("é!");
     event.logprobs = {{{1, "\xc3", -0.5}, {{2, "x", -2.0}}}, {{3, "\xa9", -0.25}, {}}, {{4, "!", -1.0}, {}}};
-    return std::vector<ScriptStep>{{ReplyEvent(event), {}}, {ReplyEvent(ChoiceFinished{}), {}}, {ReplyEvent(FakeChatService::done()), {}}};
+    return std::vector<ScriptStep>{
+        {ReplyEvent(event), {}}, {ReplyEvent(ChoiceFinished{}), {}}, {ReplyEvent(FakeChatService::done()), {}}};
   };
   const Json reply = server.json("POST", "/v1/completions", R"({"model":"fake","prompt":[[1,2],[3]],"logprobs":1})");
   EXPECT_EQ(reply["object"], "text_completion");
-  EXPECT_EQ(dump_json(reply["choices"][0]),
-            R"({"text":"é!","index":0,"logprobs":{"tokens":["bytes:\\xc3","bytes:\\xa9","!"],"token_logprobs":[-0.5,-0.25,-1.0],)"
-            R"("top_logprobs":[{"x":-2.0},{},{}],"text_offset":[0,1,1]},"finish_reason":"stop"})");
+  EXPECT_EQ(
+      dump_json(reply["choices"][0]),
+      R"({"text":"é!","index":0,"logprobs":{"tokens":["bytes:\\xc3","bytes:\\xa9","!"],"token_logprobs":[-0.5,-0.25,-1.0],)"
+      R"("top_logprobs":[{"x":-2.0},{},{}],"text_offset":[0,1,1]},"finish_reason":"stop"})");
   EXPECT_EQ(server.service->completions().at(0).prompts.size(), 2u);
   EXPECT_EQ(std::get<std::vector<TokenId>>(server.service->completions()[0].prompts[0]), (std::vector<TokenId>{1, 2}));
 }
@@ -147,10 +153,12 @@ TEST(CompletionReply, PromptsLogprobsAndOffsets) {
 TEST(Embeddings, FloatAndBase64) {
   TestServer server;
   const Json floats = server.json("POST", "/v1/embeddings", R"({"model":"fake","input":["a","b"]})");
-  EXPECT_EQ(dump_json(floats),
-            R"({"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.5,-0.25,0.0]},)"
-            R"({"object":"embedding","index":1,"embedding":[0.5,-0.25,1.0]}],"model":"org/fake:1b","usage":{"prompt_tokens":7,"total_tokens":7}})");
-  const Json packed = server.json("POST", "/v1/embeddings", R"({"model":"fake","input":[5,6],"encoding_format":"base64"})");
+  EXPECT_EQ(
+      dump_json(floats),
+      R"({"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.5,-0.25,0.0]},)"
+      R"({"object":"embedding","index":1,"embedding":[0.5,-0.25,1.0]}],"model":"org/fake:1b","usage":{"prompt_tokens":7,"total_tokens":7}})");
+  const Json packed =
+      server.json("POST", "/v1/embeddings", R"({"model":"fake","input":[5,6],"encoding_format":"base64"})");
   EXPECT_EQ(packed["data"][0]["embedding"], "AAAAPwAAgL4AAAAA");
 }
 
@@ -170,16 +178,19 @@ TEST(Models, IdsMayHaveSlashesAndColons) {
 TEST(Tools, TokenizeDetokenizeTemplate) {
   TestServer server;
   EXPECT_EQ(server.call("POST", "/tokenize", R"({"content":"hi"})").body, R"({"tokens":[104,105]})");
-  EXPECT_EQ(server.call("POST", "/tokenize", R"({"content":["h",500,"i"],"add_special":true})").body, R"({"tokens":[999,104,500,105]})");
+  EXPECT_EQ(server.call("POST", "/tokenize", R"({"content":["h",500,"i"],"add_special":true})").body,
+            R"({"tokens":[999,104,500,105]})");
   EXPECT_EQ(server.call("POST", "/tokenize", R"({"content":"é","with_pieces":true})").body,
             R"({"tokens":[{"id":195,"piece":[195]},{"id":169,"piece":[169]}]})");
   EXPECT_EQ(server.call("POST", "/detokenize", R"({"tokens":[104,105]})").body, R"({"content":"hi"})");
-  EXPECT_EQ(server.call("POST", "/apply-template", R"({"messages":[{"role":"user","content":"x"}]})").body, R"({"prompt":"user:x;"})");
+  EXPECT_EQ(server.call("POST", "/apply-template", R"({"messages":[{"role":"user","content":"x"}]})").body,
+            R"({"prompt":"user:x;"})");
 }
 
 TEST(Health, FollowsTheHost) {
   TestServer server;
-  for (const char* path : {"/health", "/livez", "/readyz"}) EXPECT_EQ(server.call("GET", path).body, R"({"status":"ok"})");
+  for (const char* path : {"/health", "/livez", "/readyz"})
+    EXPECT_EQ(server.call("GET", path).body, R"({"status":"ok"})");
   server.host.set_state(ServiceHost::State::kLoading);
   EXPECT_EQ(server.call("GET", "/livez").status, 200);
   for (const char* path : {"/health", "/readyz", "/v1/models"}) {

@@ -40,8 +40,10 @@ std::vector<std::string> skeleton(const std::string& body) {
   return lines;
 }
 
-std::string choice(int index, const std::string& delta, const std::string& reason = "null", const std::string& logprobs = "null") {
-  return "[{\"index\":" + std::to_string(index) + ",\"delta\":" + delta + ",\"logprobs\":" + logprobs + ",\"finish_reason\":" + reason + "}]";
+std::string choice(int index, const std::string& delta, const std::string& reason = "null",
+                   const std::string& logprobs = "null") {
+  return "[{\"index\":" + std::to_string(index) + ",\"delta\":" + delta + ",\"logprobs\":" + logprobs +
+         ",\"finish_reason\":" + reason + "}]";
 }
 const std::string kRole = R"({"role":"assistant","content":""})";
 
@@ -52,8 +54,12 @@ ScriptStep delta(std::vector<ReplyDelta> deltas, std::size_t index = 0, std::vec
   event.logprobs = std::move(logprobs);
   return {ReplyEvent(event), {}};
 }
-ScriptStep finished(std::size_t index, FinishReason reason) { return {ReplyEvent(ChoiceFinished{index, reason, ""}), {}}; }
-ScriptStep done() { return {ReplyEvent(FakeChatService::done()), {}}; }
+ScriptStep finished(std::size_t index, FinishReason reason) {
+  return {ReplyEvent(ChoiceFinished{index, reason, ""}), {}};
+}
+ScriptStep done() {
+  return {ReplyEvent(FakeChatService::done()), {}};
+}
 using Kind = ReplyDelta::Kind;
 
 class Stream : public ::testing::Test {
@@ -73,13 +79,14 @@ TEST_F(Stream, TextEndsWithNumbersAndDone) {
   EXPECT_EQ(response.header("X-Accel-Buffering"), "no");
   EXPECT_TRUE(response.complete);
   EXPECT_EQ(skeleton(response.body),
-            (std::vector<std::string>{choice(0, kRole), choice(0, R"({"content":"one"})"), choice(0, R"({"content":" two"})"),
-                                      choice(0, R"({"content":" three"})"), choice(0, "{}", "\"stop\"") + " timings hocket",
-                                      "data: [DONE]"}));
+            (std::vector<std::string>{choice(0, kRole), choice(0, R"({"content":"one"})"),
+                                      choice(0, R"({"content":" two"})"), choice(0, R"({"content":" three"})"),
+                                      choice(0, "{}", "\"stop\"") + " timings hocket", "data: [DONE]"}));
 }
 
 TEST_F(Stream, EveryChunkHasTheSameHead) {
-  const RawResponse response = server_.call("POST", "/v1/chat/completions", chat_body("\"stream\":true"), "X-Request-Id: my.id_1\r\n");
+  const RawResponse response =
+      server_.call("POST", "/v1/chat/completions", chat_body("\"stream\":true"), "X-Request-Id: my.id_1\r\n");
   std::string id;
   for (const std::string& event : events_of(response.body)) {
     if (event == "data: [DONE]") continue;
@@ -97,40 +104,47 @@ TEST_F(Stream, EveryChunkHasTheSameHead) {
 }
 
 TEST_F(Stream, UsageChunkComesLastAndOthersHaveNull) {
-  const RawResponse response =
-      server_.call("POST", "/v1/chat/completions", chat_body(R"("stream":true,"stream_options":{"include_usage":true})"));
-  EXPECT_EQ(skeleton(response.body),
-            (std::vector<std::string>{choice(0, kRole) + " usage:null", choice(0, R"({"content":"one"})") + " usage:null",
-                                      choice(0, R"({"content":" two"})") + " usage:null",
-                                      choice(0, R"({"content":" three"})") + " usage:null",
-                                      choice(0, "{}", "\"stop\"") + " usage:null", "[] usage timings hocket", "data: [DONE]"}));
+  const RawResponse response = server_.call("POST", "/v1/chat/completions",
+                                            chat_body(R"("stream":true,"stream_options":{"include_usage":true})"));
+  EXPECT_EQ(
+      skeleton(response.body),
+      (std::vector<std::string>{
+          choice(0, kRole) + " usage:null", choice(0, R"({"content":"one"})") + " usage:null",
+          choice(0, R"({"content":" two"})") + " usage:null", choice(0, R"({"content":" three"})") + " usage:null",
+          choice(0, "{}", "\"stop\"") + " usage:null", "[] usage timings hocket", "data: [DONE]"}));
 }
 
 TEST_F(Stream, ReasoningAndToolCalls) {
   const RawResponse response =
       run({delta({{Kind::kReasoning, "hm", 0, "", ""}}),
            delta({{Kind::kToolCallStart, "", 0, "call_a", "get"}, {Kind::kToolCallArguments, "{\"x\":", 0, "", ""}}),
-           delta({{Kind::kToolCallArguments, "1}", 0, "", ""}}), delta({{Kind::kToolCallStart, "", 1, "call_b", "put"}}),
-           finished(0, FinishReason::kToolCalls), done()});
+           delta({{Kind::kToolCallArguments, "1}", 0, "", ""}}),
+           delta({{Kind::kToolCallStart, "", 1, "call_b", "put"}}), finished(0, FinishReason::kToolCalls), done()});
   EXPECT_EQ(
       skeleton(response.body),
       (std::vector<std::string>{
           choice(0, kRole), choice(0, R"({"reasoning_content":"hm"})"),
-          choice(0, R"({"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"get","arguments":""}}]})"),
+          choice(
+              0,
+              R"({"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"get","arguments":""}}]})"),
           choice(0, R"({"tool_calls":[{"index":0,"function":{"arguments":"{\"x\":"}}]})"),
           choice(0, R"({"tool_calls":[{"index":0,"function":{"arguments":"1}"}}]})"),
-          choice(0, R"({"tool_calls":[{"index":1,"id":"call_b","type":"function","function":{"name":"put","arguments":""}}]})"),
+          choice(
+              0,
+              R"({"tool_calls":[{"index":1,"id":"call_b","type":"function","function":{"name":"put","arguments":""}}]})"),
           choice(0, "{}", "\"tool_calls\"") + " timings hocket", "data: [DONE]"}));
 }
 
 TEST_F(Stream, SeveralChoices) {
-  const RawResponse response = run({delta({{Kind::kContent, "a", 0, "", ""}}, 0), delta({{Kind::kContent, "b", 0, "", ""}}, 1),
-                                    finished(0, FinishReason::kStop), delta({{Kind::kContent, "c", 0, "", ""}}, 1),
-                                    finished(1, FinishReason::kLength), done()},
-                                   "\"stream\":true,\"n\":2");
+  const RawResponse response =
+      run({delta({{Kind::kContent, "a", 0, "", ""}}, 0), delta({{Kind::kContent, "b", 0, "", ""}}, 1),
+           finished(0, FinishReason::kStop), delta({{Kind::kContent, "c", 0, "", ""}}, 1),
+           finished(1, FinishReason::kLength), done()},
+          "\"stream\":true,\"n\":2");
   EXPECT_EQ(skeleton(response.body),
             (std::vector<std::string>{choice(0, kRole), choice(0, R"({"content":"a"})"), choice(1, kRole),
-                                      choice(1, R"({"content":"b"})"), choice(0, "{}", "\"stop\""), choice(1, R"({"content":"c"})"),
+                                      choice(1, R"({"content":"b"})"), choice(0, "{}", "\"stop\""),
+                                      choice(1, R"({"content":"c"})"),
                                       choice(1, "{}", "\"length\"") + " timings hocket", "data: [DONE]"}));
 }
 
@@ -151,7 +165,8 @@ TEST_F(Stream, AnErrorIsAnEventAndNoDoneFollows) {
   Error late(ErrorCode::kInternal, "it broke");
   const RawResponse response = run({delta({{Kind::kContent, "a", 0, "", ""}}), {late, {}}});
   EXPECT_EQ(response.status, 200);
-  EXPECT_EQ(skeleton(response.body), (std::vector<std::string>{choice(0, kRole), choice(0, R"({"content":"a"})"), "error null"}));
+  EXPECT_EQ(skeleton(response.body),
+            (std::vector<std::string>{choice(0, kRole), choice(0, R"({"content":"a"})"), "error null"}));
   const auto events = events_of(response.body);
   const Json error = TestServer::parse(events.back().substr(6))["error"];
   EXPECT_EQ(error["message"], "it broke");
@@ -169,15 +184,18 @@ TEST_F(Stream, ErrorsBeforeTheStreamHaveTheirStatus) {
 }
 
 TEST_F(Stream, ProgressWhenAsked) {
-  const std::vector<ScriptStep> script{{ReplyEvent(ProgressEvent{512, 2048}), {}}, finished(0, FinishReason::kStop), done()};
+  const std::vector<ScriptStep> script{
+      {ReplyEvent(ProgressEvent{512, 2048}), {}}, finished(0, FinishReason::kStop), done()};
   EXPECT_EQ(skeleton(run(script).body).size(), 3u);
   const auto events = events_of(run(script, R"("stream":true,"hocket_progress":true)").body);
   ASSERT_EQ(events.size(), 4u);
-  EXPECT_EQ(dump_json(TestServer::parse(events[0].substr(6))["hocket_progress"]), R"({"prompt_tokens_done":512,"prompt_tokens":2048})");
+  EXPECT_EQ(dump_json(TestServer::parse(events[0].substr(6))["hocket_progress"]),
+            R"({"prompt_tokens_done":512,"prompt_tokens":2048})");
 }
 
 TEST_F(Stream, Completions) {
-  const RawResponse response = server_.call("POST", "/v1/completions", R"({"model":"fake","prompt":"x","stream":true})");
+  const RawResponse response =
+      server_.call("POST", "/v1/completions", R"({"model":"fake","prompt":"x","stream":true})");
   std::vector<std::string> expected;
   for (const char* word : {"one", " two", " three"})
     expected.push_back(std::string(R"([{"text":")") + word + R"(","index":0,"logprobs":null,"finish_reason":null}])");
@@ -213,8 +231,9 @@ TEST(StreamHead, IsSentBeforeTheFirstEvent) {
 TEST(StreamHttp10, IsNotChunked) {
   TestServer server;
   const std::string body = chat_body("\"stream\":true");
-  const RawResponse response = server.raw("POST /v1/chat/completions HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
-                                          std::to_string(body.size()) + "\r\n\r\n" + body);
+  const RawResponse response = server.raw(
+      "POST /v1/chat/completions HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n" + body);
   EXPECT_EQ(response.header("Transfer-Encoding"), "");
   EXPECT_TRUE(response.body.ends_with("data: [DONE]\n\n")) << response.body;
 }

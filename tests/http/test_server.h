@@ -16,7 +16,8 @@ namespace hocket {
 
 class TestServer {
  public:
-  explicit TestServer(ServerOptions options = {}, std::shared_ptr<FakeChatService> fake = std::make_shared<FakeChatService>())
+  explicit TestServer(ServerOptions options = {},
+                      std::shared_ptr<FakeChatService> fake = std::make_shared<FakeChatService>())
       : service(std::move(fake)), host(service) {
     options.port = 0;
     auto started = Server::start(std::move(options), host);

@@ -100,7 +100,7 @@ class FakeChatService final : public ChatService {
   ServiceInfo& editable_info() { return info_; }
 
   Result<std::unique_ptr<Reply>> chat(ChatRequest request) override {
-    if (refuse) return *refuse;
+    if (const auto refused = refusal()) return *refused;
     auto script = chat_script ? chat_script(request) : words(request.params.n);
     const std::string id = request.request_id;
     {
@@ -110,7 +110,7 @@ class FakeChatService final : public ChatService {
     return start(id, std::move(script));
   }
   Result<std::unique_ptr<Reply>> complete(CompletionRequest request) override {
-    if (refuse) return *refuse;
+    if (const auto refused = refusal()) return *refused;
     auto script = completion_script ? completion_script(request)
                                     : words(static_cast<int>(request.prompts.size()) * request.params.n);
     const std::string id = request.request_id;
@@ -123,7 +123,8 @@ class FakeChatService final : public ChatService {
   Result<EmbeddingResult> embed(EmbeddingRequest request, CancelToken cancel) override {
     if (on_embed) return on_embed(request, cancel);
     EmbeddingResult result;
-    for (std::size_t i = 0; i < request.inputs.size(); ++i) result.vectors.push_back({0.5f, -0.25f, static_cast<float>(i)});
+    for (std::size_t i = 0; i < request.inputs.size(); ++i)
+      result.vectors.push_back({0.5f, -0.25f, static_cast<float>(i)});
     result.n_prompt_tokens = 7;
     return result;
   }
@@ -191,6 +192,10 @@ class FakeChatService final : public ChatService {
   }
 
  private:
+  std::optional<Error> refusal() const {
+    const std::lock_guard lock(mutex_);
+    return refuse;
+  }
   template <class T>
   std::vector<T> locked(const std::vector<T>& list) const {
     const std::lock_guard lock(mutex_);
@@ -202,7 +207,8 @@ class FakeChatService final : public ChatService {
       std::size_t end = text.find(' ', at + 1);
       if (end == std::string::npos) end = text.size();
       for (int c = 0; c < n; ++c)
-        script.push_back({ReplyEvent(content(text.substr(at, end - at), static_cast<std::size_t>(c))), c == 0 ? step : step * 0});
+        script.push_back(
+            {ReplyEvent(content(text.substr(at, end - at), static_cast<std::size_t>(c))), c == 0 ? step : step * 0});
       at = end;
     }
     for (int c = 0; c < n; ++c)

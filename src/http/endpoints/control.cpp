@@ -10,9 +10,12 @@ namespace {
 
 std::string_view phase_name(RequestPhase phase) {
   switch (phase) {
-    case RequestPhase::kQueued: return "queued";
-    case RequestPhase::kPrefill: return "prefill";
-    case RequestPhase::kDecode: return "decode";
+    case RequestPhase::kQueued:
+      return "queued";
+    case RequestPhase::kPrefill:
+      return "prefill";
+    case RequestPhase::kDecode:
+      return "decode";
   }
   return "";
 }

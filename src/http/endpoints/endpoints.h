@@ -1,7 +1,8 @@
-// http/endpoints/endpoints.h: the handlers that the router's table names. docs/adding-an-endpoint.md tells how to add one.
+// http/endpoints/endpoints.h: the handlers that the router's table names. docs/adding-an-endpoint.md tells how to add
+// one.
 //
-// A handler runs on its connection's thread, after Host, key, content type and size were checked. It may throw: the router
-// answers 500.
+// A handler runs on its connection's thread, after Host, key, content type and size were checked. It may throw: the
+// router answers 500.
 #pragma once
 
 #include "http/exchange.h"

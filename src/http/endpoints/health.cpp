@@ -25,14 +25,18 @@ HttpResponse get_welcome(const HttpRequest& request, const Api& api) {
   return response;
 }
 
-HttpResponse get_livez(const HttpRequest& request, const Api& api) { return ok(); }
+HttpResponse get_livez(const HttpRequest& request, const Api& api) {
+  return ok();
+}
 
 HttpResponse get_health(const HttpRequest& request, const Api& api) {
   switch (api.host.state()) {
-    case ServiceHost::State::kReady: return ok();
+    case ServiceHost::State::kReady:
+      return ok();
     case ServiceHost::State::kLoading:
       return protocol_error(503, fmt::format("the model is loading ({:.0f} %)", 100 * api.host.progress()), "loading");
-    case ServiceHost::State::kFailed: break;
+    case ServiceHost::State::kFailed:
+      break;
   }
   const auto service = api.host.service();
   return protocol_error(503, service ? "the model could not be loaded" : service.error().message, "load_failed");

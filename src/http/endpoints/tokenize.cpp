@@ -109,8 +109,12 @@ HttpResponse finish(Result<HttpResponse> response) {
 
 }  // namespace
 
-HttpResponse post_tokenize(const HttpRequest& request, const Api& api) { return finish(tokenize(request, api)); }
-HttpResponse post_detokenize(const HttpRequest& request, const Api& api) { return finish(detokenize(request, api)); }
+HttpResponse post_tokenize(const HttpRequest& request, const Api& api) {
+  return finish(tokenize(request, api));
+}
+HttpResponse post_detokenize(const HttpRequest& request, const Api& api) {
+  return finish(detokenize(request, api));
+}
 HttpResponse post_apply_template(const HttpRequest& request, const Api& api) {
   return finish(apply_template(request, api));
 }
