@@ -36,8 +36,13 @@ function(hocket_test module)
       target_link_libraries(${program} PRIVATE ${ARG_LIBS} hocket_test_support hocket_warnings GTest::gtest_main GTest::gmock)
       target_compile_definitions(${program} PRIVATE HOCKET_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
                                                     HOCKET_LLAMA_SOURCE="${HOCKET_LLAMA_SOURCE}")
+      # A real model runs on every core: a second test beside it would stall both at each barrier of their threads.
+      set(processors 1)
+      if(label STREQUAL real)
+        cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
+      endif()
       gtest_discover_tests(${program} DISCOVERY_TIMEOUT 60
-        PROPERTIES LABELS ${label} TIMEOUT 600 ENVIRONMENT "${HOCKET_TEST_ENVIRONMENT}")
+        PROPERTIES LABELS ${label} TIMEOUT 600 PROCESSORS ${processors} ENVIRONMENT "${HOCKET_TEST_ENVIRONMENT}")
     endif()
   endforeach()
 endfunction()
