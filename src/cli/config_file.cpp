@@ -92,6 +92,13 @@ class CommandConfig : public CLI::ConfigINI {
   CLI::App* root_;
 };
 
+// CLI11 writes the default of a list as [a,b].
+std::vector<std::string> default_values(const std::string& text) {
+  if (text.empty()) return {};
+  if (text.front() != '[' || text.back() != ']') return {text};
+  return CLI::detail::split(text.substr(1, text.size() - 2), ',');
+}
+
 std::string toml_text(const std::string& value) {
   std::string out = "\"";
   for (const char c : value) {
@@ -126,7 +133,7 @@ std::string print_config(const CLI::App& command) {
     if (option->get_lnames().empty() || !option->get_configurable()) continue;
     const std::string& name = option->get_lnames().front();
     std::vector<std::string> values = option->reduced_results();
-    if (values.empty() && !option->get_default_str().empty()) values.push_back(option->get_default_str());
+    if (values.empty()) values = default_values(option->get_default_str());
     if (name == "api-key" && !values.empty()) {
       out += "# api-key is set\n";
     } else if (values.empty()) {

@@ -152,7 +152,7 @@ int print_devices() {
 
 Result<void> require_model(const ModelFlags& flags) {
   if (!flags.path.empty()) return {};
-  return Error(ErrorCode::kInvalid, "no model was named: give FILE, -m FILE, or set HOCKET_MODEL", "model");
+  return Error(ErrorCode::kInvalid, "no model was named: give FILE, -m FILE, or set HOCKET_MODEL", "--model");
 }
 
 }  // namespace hocket

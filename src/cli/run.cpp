@@ -65,7 +65,7 @@ Result<std::optional<std::string>> sort_words(RunFlags& flags, bool model_on_com
 int run(RunFlags& flags, bool model_on_command_line) {
   if (flags.model.list_devices) return print_devices();
   LogOptions log;
-  log.level = flags.verbose ? LogLevel::kDebug : LogLevel::kWarn;
+  log.level = flags.verbose ? LogLevel::kDebug : flags.console.quiet ? LogLevel::kError : LogLevel::kWarn;
   if (const auto configured = configure_log(log); !configured) return report_failure(configured.error());
   const auto prompt = sort_words(flags, model_on_command_line);
   if (!prompt) return usage_failure(prompt.error().message);

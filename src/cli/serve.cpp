@@ -76,7 +76,10 @@ int serve_until_signal(const ServeFlags& flags, const ServiceOptions& service_op
   const bool needs_key = !server_options.api_keys.empty();
   const std::unique_ptr<ServiceHost> host = ServiceHost::start(service_options);
   auto server = Server::start(std::move(server_options), *host);
-  if (!server) return report_failure(server.error());
+  if (!server) {
+    const Error& error = server.error();
+    return error.code == ErrorCode::kInvalid ? usage_failure(error.message) : report_failure(error);
+  }
 
   const milliseconds drain(static_cast<int64_t>(flags.drain_timeout_s * 1000));
   bool announced = false;

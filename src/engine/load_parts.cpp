@@ -65,6 +65,9 @@ Result<ServiceParts> load_parts(const ServiceOptions& options) {
     log_warn("the context of {} tokens is longer than the {} that the model was trained with", runner_options.n_ctx,
              n_trained);
   }
+  const MemoryPlan memory = model->plan(runner_options);
+  log_info("{} tokens of context: {} MiB weights, {} MiB cache, {} MiB compute", runner_options.n_ctx,
+           memory.weight_bytes >> 20, memory.cache_bytes >> 20, memory.compute_bytes >> 20);
   TRY_ASSIGN(auto runner, LmRunner::create(*model, runner_options));
   std::string fingerprint = model_fingerprint(*file);
   return ServiceParts{std::move(file),       std::move(tokenizer),     std::move(model),

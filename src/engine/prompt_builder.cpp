@@ -73,7 +73,9 @@ Result<std::string> PromptBuilder::render(const ChatRequest& request) const {
     if (message.role == "developer") message.role = "system";
   }
   TRY_ASSIGN(input.tools, offered_tools(request));
-  if (!input.tools.empty() && !(*template_)->capabilities().tools) {
+  // A syntax of the template's that is not understood would be told to the model in vain.
+  const bool native = (*template_)->capabilities().tools && format_.tools != ToolSyntax::kGeneric;
+  if (!input.tools.empty() && !native) {
     add_generic_tool_prompt(input.messages, input.tools, request.tool_choice);
     input.tools.clear();
   }

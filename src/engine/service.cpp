@@ -180,7 +180,8 @@ Result<std::unique_ptr<Reply>> LocalChatService::chat(ChatRequest request) {
   TRY_ASSIGN(plan.constraint, make_constraint(*grammars_, *parts_.tokenizer, prompts_.format(), prepared.tools,
                                               request.tool_choice, request.parallel_tool_calls, request.response_format,
                                               request.params.grammar, prepared.opens_thinking));
-  plan.generation.show_special = prompts_.format().shows_special && !prepared.tools.empty();
+  const bool reads_tags = !prepared.tools.empty() || !prompts_.format().think_open.empty();
+  plan.generation.show_special = prompts_.format().shows_special && reads_tags;
   plan.format = prompts_.format();
   plan.tools = std::move(prepared.tools);
   plan.opens_thinking = prepared.opens_thinking;

@@ -99,8 +99,8 @@ class Model : public LanguageModel {
 
 class Runner : public LmRunner {
  public:
-  Runner(const Model& model, const RunnerOptions& options, Script script)
-      : script(std::move(script)), model_(model), options_(options), memory_(options.n_seqs, options.n_ctx) {}
+  Runner(const Model& model, const RunnerOptions& options, Script s)
+      : script(std::move(s)), model_(model), options_(options), memory_(options.n_seqs, options.n_ctx) {}
 
   using LmRunner::step;
   Result<void> step(std::span<const BatchToken> batch, StepOutput output, const CancelToken& cancel) override {
