@@ -19,7 +19,8 @@ Error bad_key(const std::string& key, std::string why) {
 
 Result<float> positive(const Metadata& metadata, const std::string& key, double fallback) {
   TRY_ASSIGN(const double value, metadata.number_or(key, fallback));
-  if (!(value > 0 && value <= std::numeric_limits<float>::max())) return bad_key(key, fmt::format("{} is not positive", value));
+  if (!(value > 0 && value <= std::numeric_limits<float>::max()))
+    return bad_key(key, fmt::format("{} is not positive", value));
   return static_cast<float>(value);
 }
 
@@ -31,7 +32,7 @@ Result<float> finite(const Metadata& metadata, const std::string& key, double fa
 
 Result<void> read_rope(const Metadata& metadata, HParams& hp) {
   RopeSpec& rope = hp.rope;
-  TRY_ASSIGN(const int64_t n_rot, metadata.integer_or(hp.key("rope.dimension_count"), hp.head_dim_k, 0, hp.head_dim_k));
+  TRY_ASSIGN(const int64_t n_rot, metadata.integer_or(hp.key("rope.dimension_count"), hp.head_dim_k, 2, hp.head_dim_k));
   if (n_rot % 2 != 0) return bad_key(hp.key("rope.dimension_count"), fmt::format("{} is odd", n_rot));
   rope.n_rot = static_cast<int>(n_rot);
   TRY_ASSIGN(rope.freq_base, positive(metadata, hp.key("rope.freq_base"), 10000.0));
@@ -76,7 +77,8 @@ Result<HParams> HParams::read(const Metadata& metadata, int64_t n_vocab) {
   TRY_ASSIGN(hp.n_ff, metadata.per_layer(hp.key("feed_forward_length"), n_block, 0, 0, kMaxWidth * 4));
   TRY_ASSIGN(hp.n_head, metadata.per_layer(hp.key("attention.head_count"), n_block, std::nullopt, 0, kMaxWidth));
   if (metadata.has(hp.key("attention.head_count_kv"))) {
-    TRY_ASSIGN(hp.n_kv_head, metadata.per_layer(hp.key("attention.head_count_kv"), n_block, std::nullopt, 0, kMaxWidth));
+    TRY_ASSIGN(hp.n_kv_head,
+               metadata.per_layer(hp.key("attention.head_count_kv"), n_block, std::nullopt, 0, kMaxWidth));
   } else {
     hp.n_kv_head = hp.n_head;
   }

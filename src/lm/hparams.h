@@ -23,7 +23,7 @@ enum class RopeKind { kNone, kNorm, kNeox };
 // Everything that ggml_rope_ext is told besides the data.
 struct RopeSpec {
   RopeKind kind = RopeKind::kNone;
-  int n_rot = 0;          // rotated dimensions of each head, the first ones
+  int n_rot = 0;  // rotated dimensions of each head, the first ones
   float freq_base = 10000.0f;
   float freq_scale = 1.0f;   // 1 / factor of linear and YaRN scaling
   float ext_factor = 0.0f;   // 1: YaRN's mix, 0: none
@@ -42,9 +42,9 @@ struct HParams {
   std::vector<int64_t> n_ff, n_head, n_kv_head;  // per block
   int64_t head_dim_k = 0, head_dim_v = 0;
   float rms_eps = 1e-5f;
-  RopeSpec rope;           // kind is the architecture's to set
+  RopeSpec rope;  // kind is the architecture's to set
   float rope_base_swa = 10000.0f;
-  int64_t n_swa = 0;       // window in tokens, 0 = none
+  int64_t n_swa = 0;        // window in tokens, 0 = none
   float attn_scale = 0.0f;  // 0: 1/√head_dim
   float attn_softcap = 0.0f, final_softcap = 0.0f;
   int64_t n_expert = 0;

@@ -2,7 +2,8 @@
 //
 // Owns     weights (or the mapping of the file they stay in).
 // Threads  const after load().
-// Errors   load(): kUnsupported for an architecture that is not registered (the message lists those that are), kBadModel
+// Errors   load(): kUnsupported for an architecture that is not registered (the message lists those that are),
+// kBadModel
 //          naming the missing key or tensor with the expected shape, kOutOfMemory.
 // Cost     load() touches each weight at most once; with mmap and no repacking nothing is copied.
 #pragma once
@@ -20,8 +21,8 @@
 namespace hocket {
 
 struct LoadOptions {
-  std::string device;      // as --list-devices names it; "" = CPU
-  bool repack = true;      // rearrange weights for faster kernels where they exist
+  std::string device;                   // as --list-devices names it; "" = CPU
+  bool repack = true;                   // rearrange weights for faster kernels where they exist
   std::function<bool(float)> progress;  // called with 0..1; returning false cancels the load
 };
 

@@ -62,13 +62,15 @@ Result<std::unique_ptr<LoadedModel>> declare_file(const GgufFile& file, std::sha
   if (type != "model")
     return Error(ErrorCode::kUnsupported, fmt::format("this file is a \"{}\", not a model", type), "general.type");
   TRY_ASSIGN(const int64_t n_vocab, vocabulary_size(file));
-  return LoadedModel::declare(file.metadata(), std::make_shared<FileWeights>(std::move(shared)), n_vocab, device, repack);
+  return LoadedModel::declare(file.metadata(), std::make_shared<FileWeights>(std::move(shared)), n_vocab, device,
+                              repack);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<LoadedModel>> LoadedModel::declare(const Metadata& metadata, std::shared_ptr<WeightSource> source,
-                                                          int64_t n_vocab, ggml_backend_dev_t device, bool repack) {
+Result<std::unique_ptr<LoadedModel>> LoadedModel::declare(const Metadata& metadata,
+                                                          std::shared_ptr<WeightSource> source, int64_t n_vocab,
+                                                          ggml_backend_dev_t device, bool repack) {
   TRY_ASSIGN(const std::string arch, metadata.string("general.architecture"));
   const ArchitectureRow* row = nullptr;
   for (const ArchitectureRow& candidate : architectures())
@@ -106,7 +108,9 @@ std::vector<KvLayerSpec> LoadedModel::memory_layout() const {
   return layers;
 }
 
-std::size_t LoadedModel::max_nodes() const { return 64 + kNodesPerLayer * arch_->n_layer(); }
+std::size_t LoadedModel::max_nodes() const {
+  return 64 + kNodesPerLayer * arch_->n_layer();
+}
 
 void LoadedModel::build(StepGraph& g) const {
   ggml_context* c = g.context();
@@ -143,7 +147,8 @@ MemoryPlan LoadedModel::plan(const RunnerOptions& options) const {
 
 // ---- language_model.h
 
-Result<std::unique_ptr<LanguageModel>> LanguageModel::load(std::shared_ptr<const GgufFile> file, const LoadOptions& options) {
+Result<std::unique_ptr<LanguageModel>> LanguageModel::load(std::shared_ptr<const GgufFile> file,
+                                                           const LoadOptions& options) {
   TRY_ASSIGN(const ggml_backend_dev_t device, find_device(options.device));
   TRY_ASSIGN(auto model, declare_file(*file, file, device, options.repack));
   TRY(model->weights().load(options.progress));
@@ -156,7 +161,8 @@ Result<std::unique_ptr<LanguageModel>> LanguageModel::load(std::shared_ptr<const
 Result<std::unique_ptr<LanguageModel>> LanguageModel::synthetic(const Metadata& metadata, uint64_t seed,
                                                                 int64_t n_vocab) {
   TRY_ASSIGN(const ggml_backend_dev_t device, find_device(""));
-  TRY_ASSIGN(auto model, LoadedModel::declare(metadata, std::make_shared<SyntheticWeights>(seed), n_vocab, device, true));
+  TRY_ASSIGN(auto model,
+             LoadedModel::declare(metadata, std::make_shared<SyntheticWeights>(seed), n_vocab, device, true));
   TRY(model->weights().load({}));
   return std::unique_ptr<LanguageModel>(std::move(model));
 }

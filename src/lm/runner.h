@@ -9,7 +9,8 @@
 //
 // Owns     the memory of sequences, the compute buffers and threads. Borrows the model.
 // Threads  one user at a time. The token given to step() may be cancelled from any thread; the step then ends early.
-// Errors   step(): kInvalid for a malformed batch, kBusy when the memory is full, kCancelled; the memory is then as before
+// Errors   step(): kInvalid for a malformed batch, kBusy when the memory is full, kCancelled; the memory is then as
+// before
 //          the call. kOutOfMemory at create().
 // Cost     step() is one pass over the weights, or more for long batches (chunks of n_batch tokens).
 #pragma once
@@ -33,10 +34,10 @@ class LanguageModel;
 enum class FlashAttention { kAuto, kOn, kOff };
 
 struct RunnerOptions {
-  std::size_t n_ctx = 4096;    // cells, shared by all sequences
+  std::size_t n_ctx = 4096;  // cells, shared by all sequences
   std::size_t n_seqs = 1;
-  std::size_t n_batch = 512;   // most tokens of one step
-  int n_threads = 0;           // 0: the physical cores that this process may use
+  std::size_t n_batch = 512;  // most tokens of one step
+  int n_threads = 0;          // 0: the physical cores that this process may use
   CacheType cache_k = CacheType::kF16;
   CacheType cache_v = CacheType::kF16;
   FlashAttention flash_attention = FlashAttention::kAuto;  // auto: off with F32 caches (exact), else on

@@ -30,7 +30,9 @@ void StepGraph::set_result(Tensor result) {
   graph_.output(result, "result");
 }
 
-Tensor StepGraph::query_rows(Tensor x) { return trims() ? ggml_get_rows(context(), x, output_rows_) : x; }
+Tensor StepGraph::query_rows(Tensor x) {
+  return trims() ? ggml_get_rows(context(), x, output_rows_) : x;
+}
 
 Tensor StepGraph::residual(Tensor x, Tensor y) {
   if (x->ne[1] != y->ne[1]) x = query_rows(x);
@@ -50,7 +52,8 @@ Tensor StepGraph::attend(std::size_t layer, Tensor q, Tensor k, Tensor v, float 
   const auto n_tokens = static_cast<int64_t>(shape_.n_tokens);
   const auto n_kv = static_cast<int64_t>(shape_.n_kv[pool]);
   const auto write = [&](Tensor cache, Tensor rows) {
-    rows = ggml_reshape_2d(context(), ggml_is_contiguous(rows) ? rows : ggml_cont(context(), rows), cache->ne[0], n_tokens);
+    rows = ggml_reshape_2d(context(), ggml_is_contiguous(rows) ? rows : ggml_cont(context(), rows), cache->ne[0],
+                           n_tokens);
     // The write must come before the reads below; they see it through the cache tensor itself, not through this node.
     graph_.compute(ggml_set_rows(context(), cache, rows, pools_[pool].cells));
   };

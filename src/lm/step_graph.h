@@ -1,8 +1,8 @@
 // lm/step_graph.h: what blocks see while the graph of one step is built.
 //
 // The framework makes the inputs (positions, cells, masks, wanted rows); blocks use them through this class and never
-// index a cache themselves. Shapes are fixed by StepShape, everything else is data that is filled in before each run, so
-// one graph serves many steps.
+// index a cache themselves. Shapes are fixed by StepShape, everything else is data that is filled in before each run,
+// so one graph serves many steps.
 //
 // Owns     the graph. Borrows the cache.
 // Threads  one user at a time.
@@ -19,9 +19,9 @@ namespace hocket {
 
 struct StepShape {
   std::size_t n_tokens = 1;
-  std::size_t n_outputs = 1;        // rows that pass the last layer; ≥ 1
-  std::vector<std::size_t> n_kv;    // per pool of the cache
-  bool hidden = false;              // the result is the state after the final norm, not logits
+  std::size_t n_outputs = 1;      // rows that pass the last layer; ≥ 1
+  std::vector<std::size_t> n_kv;  // per pool of the cache
+  bool hidden = false;            // the result is the state after the final norm, not logits
   bool operator==(const StepShape&) const = default;
 };
 
@@ -36,13 +36,13 @@ class StepGraph {
 
   // ---- for the framework
   void set_last_layer(bool last) { last_layer_ = last; }
-  Tensor tokens() const { return tokens_; }          // I32 [n_tokens]
-  Tensor positions() const { return positions_; }    // I32 [n_tokens]
+  Tensor tokens() const { return tokens_; }                      // I32 [n_tokens]
+  Tensor positions() const { return positions_; }                // I32 [n_tokens]
   Tensor output_rows() const { return output_rows_; }            // I32 [n_outputs], nullptr when every row is wanted
   Tensor output_positions() const { return output_positions_; }  // I32 [n_outputs], nullptr as above
-  Tensor cells(std::size_t pool) const { return pools_[pool].cells; }               // I64 [n_tokens]
-  Tensor mask(std::size_t pool) const { return pools_[pool].mask; }                 // F16 [n_kv, n_tokens]
-  Tensor output_mask(std::size_t pool) const { return pools_[pool].output_mask; }   // F16 [n_kv, n_outputs], or nullptr
+  Tensor cells(std::size_t pool) const { return pools_[pool].cells; }              // I64 [n_tokens]
+  Tensor mask(std::size_t pool) const { return pools_[pool].mask; }                // F16 [n_kv, n_tokens]
+  Tensor output_mask(std::size_t pool) const { return pools_[pool].output_mask; }  // F16 [n_kv, n_outputs], or nullptr
   Tensor result() const { return result_; }
   void set_result(Tensor result);
 

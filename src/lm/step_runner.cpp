@@ -40,7 +40,8 @@ Result<std::unique_ptr<StepRunner>> StepRunner::create(const LoadedModel& model,
     return Error(ErrorCode::kInvalid, fmt::format("1 to {} sequences are possible, not {}", kMaxSeqs, options.n_seqs),
                  "parallel");
   if (options.n_batch == 0 || options.n_batch > 16384)
-    return Error(ErrorCode::kInvalid, fmt::format("a batch of {} tokens is not possible", options.n_batch), "batch-size");
+    return Error(ErrorCode::kInvalid, fmt::format("a batch of {} tokens is not possible", options.n_batch),
+                 "batch-size");
   if (options.n_threads < 0 || options.n_threads > GGML_MAX_N_THREADS)
     return Error(ErrorCode::kInvalid, fmt::format("{} threads are not possible", options.n_threads), "threads");
   options.n_batch = std::min(options.n_batch, options.n_ctx);
@@ -52,7 +53,8 @@ Result<std::unique_ptr<StepRunner>> StepRunner::create(const LoadedModel& model,
   TRY_ASSIGN(runner->executor_, Executor::create(model.device(), options.n_threads, model.max_nodes()));
   TRY_ASSIGN(runner->cache_, KvCache::create(model.memory_layout(), kv_cache_options(options), model.device()));
   // Taken once; only a step that wants the logits of more rows than there are sequences needs more.
-  StepGraph g(largest_step(*runner->cache_, options), *runner->cache_, uses_flash_attention(options), model.max_nodes());
+  StepGraph g(largest_step(*runner->cache_, options), *runner->cache_, uses_flash_attention(options),
+              model.max_nodes());
   model.build(g);
   TRY(runner->executor_->reserve(g.graph()));
   return runner;
@@ -60,10 +62,12 @@ Result<std::unique_ptr<StepRunner>> StepRunner::create(const LoadedModel& model,
 
 Result<void> StepRunner::check(std::span<const BatchToken> batch) const {
   if (batch.empty() || batch.size() > options_.n_batch)
-    return Error(ErrorCode::kInvalid, fmt::format("a step takes 1 to {} tokens, not {}", options_.n_batch, batch.size()));
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("a step takes 1 to {} tokens, not {}", options_.n_batch, batch.size()));
   for (const BatchToken& token : batch)
     if (token.id < 0 || static_cast<std::size_t>(token.id) >= model_.n_vocab())
-      return Error(ErrorCode::kInvalid, fmt::format("token {} is not in the vocabulary of {}", token.id, model_.n_vocab()));
+      return Error(ErrorCode::kInvalid,
+                   fmt::format("token {} is not in the vocabulary of {}", token.id, model_.n_vocab()));
   return {};
 }
 

@@ -24,8 +24,8 @@ Result<void> ImageSource::read(uint64_t offset, std::span<std::byte> out) const 
 
 Result<void> ByteCursor::require(uint64_t n, std::string_view what) const {
   if (n <= remaining()) return {};
-  return Error(ErrorCode::kBadModel, fmt::format("the file ends inside {}: {} bytes needed at byte {}, {} left", what, n,
-                                                 position_, remaining()));
+  return Error(ErrorCode::kBadModel, fmt::format("the file ends inside {}: {} bytes needed at byte {}, {} left", what,
+                                                 n, position_, remaining()));
 }
 
 Result<void> ByteCursor::read(std::span<std::byte> out, std::string_view what) {

@@ -6,9 +6,10 @@
 //
 // Owns     the mapping and descriptor of every shard; tensor data stay in the file.
 // Threads  const after open(); read() from any thread.
-// Errors   kNotFound, kIo; kBadModel naming the key, the tensor or the byte offset; kUnsupported for big-endian files and
-//          other versions. A file that shrinks while it is open makes read() fail with kIo, but touching data() past its
-//          new end raises SIGBUS: replace model files by rename, or open them without mmap.
+// Errors   kNotFound, kIo; kBadModel naming the key, the tensor or the byte offset; kUnsupported for big-endian files
+// and
+//          other versions. A file that shrinks while it is open makes read() fail with kIo, but touching data() past
+//          its new end raises SIGBUS: replace model files by rename, or open them without mmap.
 // Cost     open() reads the header only. data() is free with mmap; read() copies with pread.
 #pragma once
 
@@ -56,10 +57,11 @@ struct TensorInfo {
 
 class GgufFile {
  public:
-  // Opens `path`. A file that says it is one shard of several is named PREFIX-00002-of-00005.gguf and opens the whole set,
-  // whichever shard was named; the metadata are those of the first shard.
+  // Opens `path`. A file that says it is one shard of several is named PREFIX-00002-of-00005.gguf and opens the whole
+  // set, whichever shard was named; the metadata are those of the first shard.
   static Result<std::unique_ptr<GgufFile>> open(const std::string& path, const GgufOptions& options = {});
-  // Parses a file image in memory (tests, fuzzing). `image` must outlive the object. One shard of several: kUnsupported.
+  // Parses a file image in memory (tests, fuzzing). `image` must outlive the object. One shard of several:
+  // kUnsupported.
   static Result<std::unique_ptr<GgufFile>> parse(std::span<const std::byte> image, const GgufLimits& limits = {});
   virtual ~GgufFile() = default;
 

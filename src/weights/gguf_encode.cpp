@@ -102,7 +102,9 @@ void Encoder::put_items(const std::vector<double>& items) {
   }
 }
 
-void Encoder::put_items(const std::vector<bool>& items) { put_array<uint8_t>(GgufValueType::kBool, items); }
+void Encoder::put_items(const std::vector<bool>& items) {
+  put_array<uint8_t>(GgufValueType::kBool, items);
+}
 
 void Encoder::put_items(const std::vector<std::string>& items) {
   put_array<std::string_view>(GgufValueType::kString, items);
@@ -154,8 +156,9 @@ Result<std::vector<std::byte>> encode_gguf_header(const Metadata& metadata, cons
   out.put(static_cast<uint64_t>(metadata.entries().size()));
   for (const auto& [key, value] : metadata.entries()) {
     if (key.empty() || key.size() > kGgufMaxKeyBytes)
-      return Error(ErrorCode::kInvalid, fmt::format("a metadata key has {} bytes; 1 to {} are allowed", key.size(),
-                                                    kGgufMaxKeyBytes), key.substr(0, 64));
+      return Error(ErrorCode::kInvalid,
+                   fmt::format("a metadata key has {} bytes; 1 to {} are allowed", key.size(), kGgufMaxKeyBytes),
+                   key.substr(0, 64));
     out.put_value(key, value);
   }
   for (const TensorInfo& tensor : tensors) out.put_tensor(tensor);

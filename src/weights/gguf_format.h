@@ -44,12 +44,16 @@ enum class GgufValueType : uint32_t {
 // False for ids that ggml does not know or has given up; those must not reach ggml's own functions.
 bool is_tensor_type(uint32_t id);
 
-// The bytes of a tensor, or 0 when a size is not positive, a row is no whole number of blocks, or the number of bytes or
-// elements passes 2^63.
+// The bytes of a tensor, or 0 when a size is not positive, a row is no whole number of blocks, or the number of bytes
+// or elements passes 2^63.
 uint64_t tensor_bytes(ggml_type type, const std::array<int64_t, 4>& ne);
 
-inline bool is_alignment(uint64_t n, std::size_t max) { return n <= max && std::has_single_bit(n); }
+inline bool is_alignment(uint64_t n, std::size_t max) {
+  return n <= max && std::has_single_bit(n);
+}
 
-inline uint64_t aligned_up(uint64_t offset, uint64_t alignment) { return (offset + alignment - 1) & ~(alignment - 1); }
+inline uint64_t aligned_up(uint64_t offset, uint64_t alignment) {
+  return (offset + alignment - 1) & ~(alignment - 1);
+}
 
 }  // namespace hocket

@@ -19,7 +19,9 @@ namespace {
 constexpr uint64_t kSmallestKeyBytes = 8 + 1 + 4 + 1;         // name, type, value
 constexpr uint64_t kSmallestTensorBytes = 8 + 1 + 4 + 4 + 8;  // name, dimensions, type, offset
 
-Error bad_file(std::string message) { return Error(ErrorCode::kBadModel, std::move(message)); }
+Error bad_file(std::string message) {
+  return Error(ErrorCode::kBadModel, std::move(message));
+}
 
 class HeaderParser {
  public:
@@ -98,7 +100,8 @@ Result<void> HeaderParser::read_key() {
     return error;
   }
   if (!header_.metadata.insert(std::move(key), std::move(value).value()))
-    return Error(ErrorCode::kBadModel, fmt::format("metadata key {} occurs twice (again at byte {})", shown, at), shown);
+    return Error(ErrorCode::kBadModel, fmt::format("metadata key {} occurs twice (again at byte {})", shown, at),
+                 shown);
   return {};
 }
 
@@ -149,7 +152,8 @@ Result<TensorInfo> HeaderParser::read_tensor_entry(std::string name) {
     return bad_tensor(tensor, fmt::format("rows of {} elements are not whole blocks of {} ({})", tensor.ne[0], block,
                                           ggml_type_name(tensor.type)));
   tensor.n_bytes = tensor_bytes(tensor.type, tensor.ne);
-  if (tensor.n_bytes == 0) return bad_tensor(tensor, fmt::format("its size overflows: [{}]", fmt::join(tensor.ne, ", ")));
+  if (tensor.n_bytes == 0)
+    return bad_tensor(tensor, fmt::format("its size overflows: [{}]", fmt::join(tensor.ne, ", ")));
   return tensor;
 }
 
@@ -158,11 +162,13 @@ Result<void> HeaderParser::place_tensors() {
   for (TensorInfo& tensor : header_.tensors) {
     const uint64_t offset = tensor.offset_bytes;
     if (offset % header_.alignment != 0)
-      return bad_tensor(tensor, fmt::format("offset {} is not a multiple of the alignment {}", offset, header_.alignment));
+      return bad_tensor(tensor,
+                        fmt::format("offset {} is not a multiple of the alignment {}", offset, header_.alignment));
     const uint64_t available = data_start < file_bytes_ ? file_bytes_ - data_start : 0;
     if (offset > available || tensor.n_bytes > available - offset)
-      return bad_tensor(tensor, fmt::format("its {} bytes at offset {} pass the end of the file: data start at byte {} of {}",
-                                            tensor.n_bytes, offset, data_start, file_bytes_));
+      return bad_tensor(tensor,
+                        fmt::format("its {} bytes at offset {} pass the end of the file: data start at byte {} of {}",
+                                    tensor.n_bytes, offset, data_start, file_bytes_));
     tensor.offset_bytes = data_start + offset;
   }
   return {};

@@ -22,7 +22,9 @@ class ValueReader {
   Result<MetadataValue> read();
 
  private:
-  Error bad(std::string_view what) const { return Error(ErrorCode::kBadModel, fmt::format("metadata key {}: {}", key_, what)); }
+  Error bad(std::string_view what) const {
+    return Error(ErrorCode::kBadModel, fmt::format("metadata key {}: {}", key_, what));
+  }
 
   template <class Stored>
   Result<MetadataValue> scalar();
@@ -45,18 +47,30 @@ Result<MetadataValue> ValueReader::read() {
   const uint64_t at = cursor_.position();
   TRY_ASSIGN(const auto type, cursor_.value<uint32_t>(what_));
   switch (static_cast<GgufValueType>(type)) {
-    case GgufValueType::kU8: return scalar<uint8_t>();
-    case GgufValueType::kI8: return scalar<int8_t>();
-    case GgufValueType::kU16: return scalar<uint16_t>();
-    case GgufValueType::kI16: return scalar<int16_t>();
-    case GgufValueType::kU32: return scalar<uint32_t>();
-    case GgufValueType::kI32: return scalar<int32_t>();
-    case GgufValueType::kU64: return scalar<uint64_t>();
-    case GgufValueType::kI64: return scalar<int64_t>();
-    case GgufValueType::kF32: return scalar<float>();
-    case GgufValueType::kF64: return scalar<double>();
-    case GgufValueType::kBool: return boolean();
-    case GgufValueType::kArray: return array();
+    case GgufValueType::kU8:
+      return scalar<uint8_t>();
+    case GgufValueType::kI8:
+      return scalar<int8_t>();
+    case GgufValueType::kU16:
+      return scalar<uint16_t>();
+    case GgufValueType::kI16:
+      return scalar<int16_t>();
+    case GgufValueType::kU32:
+      return scalar<uint32_t>();
+    case GgufValueType::kI32:
+      return scalar<int32_t>();
+    case GgufValueType::kU64:
+      return scalar<uint64_t>();
+    case GgufValueType::kI64:
+      return scalar<int64_t>();
+    case GgufValueType::kF32:
+      return scalar<float>();
+    case GgufValueType::kF64:
+      return scalar<double>();
+    case GgufValueType::kBool:
+      return boolean();
+    case GgufValueType::kArray:
+      return array();
     case GgufValueType::kString: {
       TRY_ASSIGN(std::string text, cursor_.string(limits_.max_string_bytes, what_));
       return MetadataValue(std::move(text));
@@ -90,19 +104,32 @@ Result<MetadataValue> ValueReader::array() {
   TRY_ASSIGN(const auto type, cursor_.value<uint32_t>(what_));
   TRY_ASSIGN(const auto n, cursor_.value<uint64_t>(what_));
   switch (static_cast<GgufValueType>(type)) {
-    case GgufValueType::kU8: return items<uint8_t, int64_t>(n);
-    case GgufValueType::kI8: return items<int8_t, int64_t>(n);
-    case GgufValueType::kU16: return items<uint16_t, int64_t>(n);
-    case GgufValueType::kI16: return items<int16_t, int64_t>(n);
-    case GgufValueType::kU32: return items<uint32_t, int64_t>(n);
-    case GgufValueType::kI32: return items<int32_t, int64_t>(n);
-    case GgufValueType::kU64: return items<uint64_t, int64_t>(n);
-    case GgufValueType::kI64: return items<int64_t, int64_t>(n);
-    case GgufValueType::kF32: return items<float, double>(n);
-    case GgufValueType::kF64: return items<double, double>(n);
-    case GgufValueType::kBool: return items<uint8_t, bool>(n);
-    case GgufValueType::kString: return strings(n);
-    case GgufValueType::kArray: return bad(fmt::format("array of arrays at byte {}", at));
+    case GgufValueType::kU8:
+      return items<uint8_t, int64_t>(n);
+    case GgufValueType::kI8:
+      return items<int8_t, int64_t>(n);
+    case GgufValueType::kU16:
+      return items<uint16_t, int64_t>(n);
+    case GgufValueType::kI16:
+      return items<int16_t, int64_t>(n);
+    case GgufValueType::kU32:
+      return items<uint32_t, int64_t>(n);
+    case GgufValueType::kI32:
+      return items<int32_t, int64_t>(n);
+    case GgufValueType::kU64:
+      return items<uint64_t, int64_t>(n);
+    case GgufValueType::kI64:
+      return items<int64_t, int64_t>(n);
+    case GgufValueType::kF32:
+      return items<float, double>(n);
+    case GgufValueType::kF64:
+      return items<double, double>(n);
+    case GgufValueType::kBool:
+      return items<uint8_t, bool>(n);
+    case GgufValueType::kString:
+      return strings(n);
+    case GgufValueType::kArray:
+      return bad(fmt::format("array of arrays at byte {}", at));
   }
   return bad(fmt::format("unknown array element type {} at byte {}", type, at));
 }
@@ -121,7 +148,8 @@ Result<MetadataValue> ValueReader::items(uint64_t n) {
   out.reserve(static_cast<std::size_t>(n));
   std::array<Stored, 1024> part;
   while (out.size() < n) {
-    const std::span<Stored> stored(part.data(), std::min<std::size_t>(part.size(), static_cast<std::size_t>(n) - out.size()));
+    const std::span<Stored> stored(part.data(),
+                                   std::min<std::size_t>(part.size(), static_cast<std::size_t>(n) - out.size()));
     TRY(cursor_.read(std::as_writable_bytes(stored), what_));
     for (const Stored v : stored) {
       if constexpr (std::is_same_v<Item, bool>) {

@@ -58,7 +58,8 @@ class NewFile {
  private:
   Result<void> failure(std::string_view what) const {
     const int code = errno;
-    return Error(ErrorCode::kIo, fmt::format("{}: cannot {}: {}", path_, what, std::generic_category().message(code)), path_);
+    return Error(ErrorCode::kIo, fmt::format("{}: cannot {}: {}", path_, what, std::generic_category().message(code)),
+                 path_);
   }
 
   std::string path_, draft_;
@@ -91,7 +92,8 @@ Result<void> GgufWriter::add_stream(std::string name, ggml_type type, const std:
   info.type = type;
   info.n_bytes = tensor_bytes(type, info.ne);
   if (info.n_bytes == 0)
-    return bad_tensor(name, fmt::format("the shape [{}] does not fit type {}", fmt::join(shape, ", "), ggml_type_name(type)));
+    return bad_tensor(name,
+                      fmt::format("the shape [{}] does not fit type {}", fmt::join(shape, ", "), ggml_type_name(type)));
   if (!names_.insert(name).second) return bad_tensor(name, "added twice");
   info.name = std::move(name);
   items_.push_back({std::move(info), std::move(stream)});
@@ -107,19 +109,22 @@ Result<void> GgufWriter::add(std::string name, ggml_type type, const std::vector
 
 Result<void> GgufWriter::add_bytes(std::string name, ggml_type type, const std::vector<int64_t>& shape,
                                    std::vector<std::byte> data) {
-  return add_stream(std::move(name), type, shape, [data = std::move(data)](const ByteSink& sink) { return sink(data); });
+  return add_stream(std::move(name), type, shape,
+                    [data = std::move(data)](const ByteSink& sink) { return sink(data); });
 }
 
 Result<std::size_t> GgufWriter::alignment() const {
   const GgufLimits limits;
   TRY_ASSIGN(const int64_t value, metadata_.integer_or(kGgufAlignmentKey, kGgufDefaultAlignment));
   if (value < 1 || !is_alignment(static_cast<uint64_t>(value), limits.max_alignment))
-    return Error(ErrorCode::kInvalid, fmt::format("the alignment {} is not a power of two up to {}", value, limits.max_alignment),
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("the alignment {} is not a power of two up to {}", value, limits.max_alignment),
                  std::string(kGgufAlignmentKey));
   return static_cast<std::size_t>(value);
 }
 
-Result<void> GgufWriter::write_items(const Metadata& metadata, std::span<const Item> items, const ByteSink& sink) const {
+Result<void> GgufWriter::write_items(const Metadata& metadata, std::span<const Item> items,
+                                     const ByteSink& sink) const {
   TRY_ASSIGN(const std::size_t align, alignment());
   std::vector<TensorInfo> tensors;
   uint64_t position = 0;
@@ -134,12 +139,14 @@ Result<void> GgufWriter::write_items(const Metadata& metadata, std::span<const I
   for (const Item& item : items) {
     uint64_t n_left = item.info.n_bytes;
     const auto counted = [&](std::span<const std::byte> bytes) -> Result<void> {
-      if (bytes.size() > n_left) return bad_tensor(item.info.name, fmt::format("more than its {} bytes", item.info.n_bytes));
+      if (bytes.size() > n_left)
+        return bad_tensor(item.info.name, fmt::format("more than its {} bytes", item.info.n_bytes));
       n_left -= bytes.size();
       return sink(bytes);
     };
     TRY(item.stream(counted));
-    if (n_left != 0) return bad_tensor(item.info.name, fmt::format("{} of its {} bytes missing", n_left, item.info.n_bytes));
+    if (n_left != 0)
+      return bad_tensor(item.info.name, fmt::format("{} of its {} bytes missing", n_left, item.info.n_bytes));
     TRY(write_padding(item.info.n_bytes, align, sink));
   }
   return {};
@@ -161,12 +168,14 @@ Result<std::vector<std::byte>> GgufWriter::image() const {
 Result<std::vector<std::string>> GgufWriter::write_shards(const std::string& prefix, std::size_t n_shards) const {
   const GgufLimits limits;
   if (n_shards < 1 || n_shards > limits.max_shards)
-    return Error(ErrorCode::kInvalid, fmt::format("{} shards; 1 to {} are allowed", n_shards, limits.max_shards), "n_shards");
+    return Error(ErrorCode::kInvalid, fmt::format("{} shards; 1 to {} are allowed", n_shards, limits.max_shards),
+                 "n_shards");
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < n_shards; ++i) {
     Metadata metadata;
     if (i == 0) metadata = metadata_;
-    if (const MetadataValue* value = metadata_.find(kGgufAlignmentKey)) metadata.set(std::string(kGgufAlignmentKey), *value);
+    if (const MetadataValue* value = metadata_.find(kGgufAlignmentKey))
+      metadata.set(std::string(kGgufAlignmentKey), *value);
     metadata.set(std::string(kSplitIndexKey), static_cast<int64_t>(i));
     metadata.set(std::string(kSplitCountKey), static_cast<int64_t>(n_shards));
     metadata.set(std::string(kSplitTensorsKey), static_cast<int64_t>(items_.size()));

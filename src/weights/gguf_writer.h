@@ -44,7 +44,8 @@ class GgufWriter {
   // `shape` in ggml order, one to four sizes.
   Result<void> add(std::string name, ggml_type type, const std::vector<int64_t>& shape, TensorMaker make);
   Result<void> add_stream(std::string name, ggml_type type, const std::vector<int64_t>& shape, TensorStream stream);
-  Result<void> add_bytes(std::string name, ggml_type type, const std::vector<int64_t>& shape, std::vector<std::byte> data);
+  Result<void> add_bytes(std::string name, ggml_type type, const std::vector<int64_t>& shape,
+                         std::vector<std::byte> data);
 
   // Writes beside `path` and renames at the end.
   Result<void> write(const std::string& path) const;

@@ -11,7 +11,9 @@ Error bad_key(std::string_view key, std::string_view what) {
   return Error(ErrorCode::kBadModel, fmt::format("metadata key {}: {}", key, what), std::string(key));
 }
 
-Error missing(std::string_view key) { return bad_key(key, "missing"); }
+Error missing(std::string_view key) {
+  return bad_key(key, "missing");
+}
 
 std::string describe(const MetadataValue& value) {
   struct {

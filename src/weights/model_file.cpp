@@ -16,7 +16,9 @@
 namespace hocket {
 namespace {
 
-std::string error_text(int code) { return std::generic_category().message(code); }
+std::string error_text(int code) {
+  return std::generic_category().message(code);
+}
 
 Error io_error(const std::string& path, std::string_view what) {
   return Error(ErrorCode::kIo, fmt::format("{}: {}", path, what), path);
@@ -31,7 +33,8 @@ Result<std::unique_ptr<ModelFile>> ModelFile::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
     const int code = errno;
-    if (code == ENOENT || code == ENOTDIR) return Error(ErrorCode::kNotFound, fmt::format("{}: no such file", path), path);
+    if (code == ENOENT || code == ENOTDIR)
+      return Error(ErrorCode::kNotFound, fmt::format("{}: no such file", path), path);
     return io_error(path, error_text(code));
   }
   std::unique_ptr<ModelFile> file(new ModelFile(path, fd, 0));
@@ -54,7 +57,8 @@ Result<void> ModelFile::read(uint64_t offset, std::span<std::byte> out) const {
     const ssize_t n = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return io_error(path_, fmt::format("cannot read at byte {}: {}", offset, error_text(errno)));
-    if (n == 0) return io_error(path_, fmt::format("ends at byte {}; it had {} bytes when it was opened", offset, size_));
+    if (n == 0)
+      return io_error(path_, fmt::format("ends at byte {}; it had {} bytes when it was opened", offset, size_));
     offset += static_cast<uint64_t>(n);
     out = out.subspan(static_cast<std::size_t>(n));
   }

@@ -49,8 +49,9 @@ Error bad_split(const std::string& path, std::string_view key, std::string_view 
 Result<std::string> prefix_of(const std::string& path, const OpenShard& shard) {
   const std::string ending = shard_path("", shard.index, shard.count);
   if (path.size() > ending.size() && path.ends_with(ending)) return path.substr(0, path.size() - ending.size());
-  return bad_split(path, kSplitIndexKey,
-                   fmt::format("this is shard {} of {}, so its name has to end with {}", shard.index + 1, shard.count, ending));
+  return bad_split(
+      path, kSplitIndexKey,
+      fmt::format("this is shard {} of {}, so its name has to end with {}", shard.index + 1, shard.count, ending));
 }
 
 Result<void> append_shard(ShardSet& set, OpenShard shard, const GgufLimits& limits) {
@@ -90,7 +91,8 @@ Result<ShardSet> open_shards(const std::string& path, const GgufLimits& limits) 
     TRY_ASSIGN(first, open_shard(first_path, limits));
     if (first.count != count)
       return bad_split(first_path, kSplitCountKey, fmt::format("{} here, {} in {}", first.count, count, path));
-    if (first.index != 0) return bad_split(first_path, kSplitIndexKey, fmt::format("{} in the first shard", first.index));
+    if (first.index != 0)
+      return bad_split(first_path, kSplitIndexKey, fmt::format("{} in the first shard", first.index));
   }
   set.files.push_back(std::move(first.file));
   set.header = std::move(first.header);
@@ -101,7 +103,8 @@ Result<ShardSet> open_shards(const std::string& path, const GgufLimits& limits) 
     TRY_ASSIGN(OpenShard shard, open_shard(shard_file, limits));
     if (shard.count != count)
       return bad_split(shard_file, kSplitCountKey, fmt::format("{} here, {} in the first shard", shard.count, count));
-    if (shard.index != i) return bad_split(shard_file, kSplitIndexKey, fmt::format("{} here, expected {}", shard.index, i));
+    if (shard.index != i)
+      return bad_split(shard_file, kSplitIndexKey, fmt::format("{} here, expected {}", shard.index, i));
     TRY(append_shard(set, std::move(shard), limits));
   }
   if (*n_tensors != static_cast<int64_t>(set.header.tensors.size()))

@@ -53,9 +53,7 @@ struct WeightSet::Slot {
 };
 
 WeightSet::WeightSet(std::shared_ptr<WeightSource> source, ggml_backend_dev_t device, bool repack)
-    : source_(std::move(source)),
-      device_(device),
-      cpu_(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
+    : source_(std::move(source)), device_(device), cpu_(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
   for (ggml_backend_dev_t dev : {device, cpu_}) {
     if (repack)
       for (ggml_backend_buffer_type_t type : extra_buffer_types(dev)) preferred_.push_back({type, dev});
@@ -73,7 +71,9 @@ void WeightSet::fail(Error error) {
   if (status_.ok()) status_ = std::move(error);
 }
 
-Result<void> WeightSet::status() const { return status_; }
+Result<void> WeightSet::status() const {
+  return status_;
+}
 
 Tensor WeightSet::new_tensor(ggml_type type, const TensorInfo& info) {
   if (slots_.size() % kTensorsPerContext == 0) {
@@ -104,8 +104,8 @@ Tensor WeightSet::declare(std::string_view name, const Shape& shape, Use use, bo
   const bool convert = use == Use::kElement && info->type != GGML_TYPE_F32;
   const ggml_type_traits* traits = ggml_get_type_traits(info->type);
   if ((convert && !traits->to_float) || (info->type >= GGML_TYPE_I8 && info->type <= GGML_TYPE_F64)) {
-    fail(Error(ErrorCode::kBadModel, fmt::format("tensor {} has type {}, which is no weight type", name,
-                                                 ggml_type_name(info->type)),
+    fail(Error(ErrorCode::kBadModel,
+               fmt::format("tensor {} has type {}, which is no weight type", name, ggml_type_name(info->type)),
                std::string(name)));
     return nullptr;
   }
@@ -114,6 +114,13 @@ Tensor WeightSet::declare(std::string_view name, const Shape& shape, Use use, bo
 
   Tensor tensor = new_tensor(convert ? GGML_TYPE_F32 : info->type, *info);
   ggml_backend_buffer_type_t type = choose_buffer_type(tensor, use);
+  if (!type) {
+    fail(Error(
+        ErrorCode::kUnsupported,
+        fmt::format("tensor {} has type {}, which cannot be computed with here", name, ggml_type_name(info->type)),
+        std::string(name)));
+    return nullptr;
+  }
   // A tied head shares the table's memory unless products have a layout of their own.
   for (const auto& slot : slots_)
     if (slot->info == info && slot->buffer_type == type) return slot->tensor;
@@ -122,6 +129,12 @@ Tensor WeightSet::declare(std::string_view name, const Shape& shape, Use use, bo
 }
 
 bool WeightSet::runs_in(const Place& place, Tensor tensor, Use use) {
+  // ggml's CPU code claims every type, also those that only ever hold activations.
+  if (ggml_backend_dev_type(place.device) == GGML_BACKEND_DEVICE_TYPE_CPU) {
+    if (use == Use::kProduct && !ggml_get_type_traits_cpu(tensor->type)->vec_dot) return false;
+    if (use == Use::kRows && tensor->type != GGML_TYPE_F32 && !ggml_get_type_traits(tensor->type)->to_float)
+      return false;
+  }
   // ggml decides by the buffer that the weight is in: an empty buffer of the type stands in for it.
   ggml_backend_buffer_t buffer = ggml_backend_buft_alloc_buffer(place.type, 0);
   if (!buffer) return false;
@@ -155,7 +168,8 @@ ggml_backend_buffer_type_t WeightSet::choose_buffer_type(Tensor tensor, Use use)
   } else if (const Place own{ggml_backend_dev_buffer_type(device_), device_}; runs_in(own, tensor, use)) {
     return own.type;
   }
-  return ggml_backend_dev_buffer_type(cpu_);
+  const Place host{ggml_backend_dev_buffer_type(cpu_), cpu_};
+  return runs_in(host, tensor, use) ? host.type : nullptr;
 }
 
 bool WeightSet::stays_mapped(const Slot& slot) const {
@@ -209,9 +223,9 @@ Result<void> WeightSet::allocate_buffers() {
       while (last < slots.size() && size + padded(slots[last]) <= kBufferBytes) size += padded(slots[last++]);
       ggml_backend_buffer_t buffer = ggml_backend_buft_alloc_buffer(type, size + alignment);
       if (!buffer)
-        return Error(ErrorCode::kOutOfMemory, fmt::format("cannot get {:.0f} MiB for weights in {}",
-                                                          static_cast<double>(size) / (1 << 20),
-                                                          ggml_backend_buft_name(type)));
+        return Error(ErrorCode::kOutOfMemory,
+                     fmt::format("cannot get {:.0f} MiB for weights in {}", static_cast<double>(size) / (1 << 20),
+                                 ggml_backend_buft_name(type)));
       ggml_backend_buffer_set_usage(buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
       buffers_.push_back(buffer);
       auto address = reinterpret_cast<uintptr_t>(ggml_backend_buffer_get_base(buffer));

@@ -31,7 +31,8 @@ namespace hocket {
 
 class WeightSet {
  public:
-  // `source` must outlive the set. `repack`: matrices go into the layout of the device's faster kernels where there is one.
+  // `source` must outlive the set. `repack`: matrices go into the layout of the device's faster kernels where there is
+  // one.
   WeightSet(std::shared_ptr<WeightSource> source, ggml_backend_dev_t device, bool repack);
   ~WeightSet();
   WeightSet(const WeightSet&) = delete;
@@ -39,12 +40,16 @@ class WeightSet {
 
   // A weight of products: [n_in, n_out] or [n_in, n_out, n_expert], in the type of the file.
   Tensor matrix(std::string_view name, const Shape& shape) { return declare(name, shape, Use::kProduct, false); }
-  Tensor optional_matrix(std::string_view name, const Shape& shape) { return declare(name, shape, Use::kProduct, true); }
+  Tensor optional_matrix(std::string_view name, const Shape& shape) {
+    return declare(name, shape, Use::kProduct, true);
+  }
   // Rows that are looked up by index, [n_embd, n_rows]. The same name may be a matrix() too (tied heads).
   Tensor table(std::string_view name, const Shape& shape) { return declare(name, shape, Use::kRows, false); }
   // Small factors and offsets, always F32 in memory.
   Tensor vector(std::string_view name, const Shape& shape) { return declare(name, shape, Use::kElement, false); }
-  Tensor optional_vector(std::string_view name, const Shape& shape) { return declare(name, shape, Use::kElement, true); }
+  Tensor optional_vector(std::string_view name, const Shape& shape) {
+    return declare(name, shape, Use::kElement, true);
+  }
 
   // Whether the source has the tensor at all (a synthetic source: would make it).
   bool has(std::string_view name, const Shape& shape) { return source_->find(name, shape, true) != nullptr; }
@@ -72,6 +77,7 @@ class WeightSet {
   static bool runs_in(const Place& place, Tensor tensor, Use use);
 
   Tensor declare(std::string_view name, const Shape& shape, Use use, bool optional);
+  // nullptr when nothing here computes with this tensor in this use.
   ggml_backend_buffer_type_t choose_buffer_type(Tensor tensor, Use use);
   Tensor new_tensor(ggml_type type, const TensorInfo& info);
   bool stays_mapped(const Slot& slot) const;

@@ -27,15 +27,21 @@ uint64_t hash_name(std::string_view name, uint64_t seed) {
 
 }  // namespace
 
-const TensorInfo* FileWeights::find(std::string_view name, const Shape&, bool) { return file_->find(name); }
+const TensorInfo* FileWeights::find(std::string_view name, const Shape&, bool) {
+  return file_->find(name);
+}
 
-std::span<const std::byte> FileWeights::mapped(const TensorInfo& tensor) const { return file_->data(tensor); }
+std::span<const std::byte> FileWeights::mapped(const TensorInfo& tensor) const {
+  return file_->data(tensor);
+}
 
 Result<void> FileWeights::read(const TensorInfo& tensor, std::span<std::byte> out) const {
   return file_->read(tensor, 0, out);
 }
 
-void FileWeights::drop_pages(const TensorInfo& tensor) const { file_->drop_pages(tensor); }
+void FileWeights::drop_pages(const TensorInfo& tensor) const {
+  file_->drop_pages(tensor);
+}
 
 const TensorInfo* SyntheticWeights::find(std::string_view name, const Shape& wanted, bool optional) {
   for (const TensorInfo& tensor : made_)

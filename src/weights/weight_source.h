@@ -22,7 +22,8 @@ class WeightSource {
  public:
   virtual ~WeightSource() = default;
 
-  // The tensor of this name, or nullptr. `wanted` is the shape that the architecture expects; a file's tensor may differ.
+  // The tensor of this name, or nullptr. `wanted` is the shape that the architecture expects; a file's tensor may
+  // differ.
   virtual const TensorInfo* find(std::string_view name, const Shape& wanted, bool optional) = 0;
   // The bytes in place, or empty when they have to be read.
   virtual std::span<const std::byte> mapped(const TensorInfo& tensor) const { return {}; }

@@ -13,8 +13,8 @@ namespace hocket {
 
 namespace {
 
-constexpr std::size_t kPeriod = 6;           // the last layer of each six sees everything
-constexpr int64_t kLayersOf27B = 62;         // the one size whose scores are scaled by the width, not by the head size
+constexpr std::size_t kPeriod = 6;    // the last layer of each six sees everything
+constexpr int64_t kLayersOf27B = 62;  // the one size whose scores are scaled by the width, not by the head size
 
 struct Gemma3 {
   struct Layer {
@@ -46,8 +46,12 @@ struct Gemma3 {
       attn.rope.freq_scale = 1.0f;
     }
     const auto norm = [&](const char* name) { return RmsNorm::make(w, p + name, hp.n_embd, hp.rms_eps); };
-    return {norm("attn_norm"), Attention::make(w, p, attn), norm("post_attention_norm"), norm("ffn_norm"),
-            GatedMlp::make(w, p, hp.n_embd, hp.n_ff[il], Activation::kGelu), norm("post_ffw_norm")};
+    return {norm("attn_norm"),
+            Attention::make(w, p, attn),
+            norm("post_attention_norm"),
+            norm("ffn_norm"),
+            GatedMlp::make(w, p, hp.n_embd, hp.n_ff[il], Activation::kGelu),
+            norm("post_ffw_norm")};
   }
 
   KvLayerSpec memory_of(std::size_t il) const {
@@ -68,6 +72,8 @@ struct Gemma3 {
 
 }  // namespace
 
-ArchitectureFactory gemma3_architecture() { return ArchitectureOf<Gemma3>::make; }
+ArchitectureFactory gemma3_architecture() {
+  return ArchitectureOf<Gemma3>::make;
+}
 
 }  // namespace hocket

@@ -54,6 +54,8 @@ struct Llama {
 
 }  // namespace
 
-ArchitectureFactory llama_architecture() { return ArchitectureOf<Llama>::make; }
+ArchitectureFactory llama_architecture() {
+  return ArchitectureOf<Llama>::make;
+}
 
 }  // namespace hocket

@@ -1,7 +1,7 @@
 // phi3: Phi-3, Phi-3.5 and Phi-4-mini.
 //
-// Fused query-key-value and gate-up projections (separate ones are accepted), half-split rope over part of each head with
-// LongRoPE factors chosen by the context size. The sliding-window key is ignored. Source: language-models.md §3.6.
+// Fused query-key-value and gate-up projections (separate ones are accepted), half-split rope over part of each head
+// with LongRoPE factors chosen by the context size. The sliding-window key is ignored. Source: language-models.md §3.6.
 #include "lm/arch/registry.h"
 #include "lm/blocks/attention.h"
 #include "lm/blocks/mlp.h"
@@ -48,6 +48,8 @@ struct Phi3 {
 
 }  // namespace
 
-ArchitectureFactory phi3_architecture() { return ArchitectureOf<Phi3>::make; }
+ArchitectureFactory phi3_architecture() {
+  return ArchitectureOf<Phi3>::make;
+}
 
 }  // namespace hocket

@@ -49,6 +49,8 @@ struct Qwen2 {
 
 }  // namespace
 
-ArchitectureFactory qwen2_architecture() { return ArchitectureOf<Qwen2>::make; }
+ArchitectureFactory qwen2_architecture() {
+  return ArchitectureOf<Qwen2>::make;
+}
 
 }  // namespace hocket

@@ -48,6 +48,8 @@ struct Qwen3 {
 
 }  // namespace
 
-ArchitectureFactory qwen3_architecture() { return ArchitectureOf<Qwen3>::make; }
+ArchitectureFactory qwen3_architecture() {
+  return ArchitectureOf<Qwen3>::make;
+}
 
 }  // namespace hocket

@@ -12,7 +12,9 @@ const std::vector<ArchitectureRow>& architectures() {
   return rows;
 }
 
-std::string block_prefix(std::size_t il) { return fmt::format("blk.{}.", il); }
+std::string block_prefix(std::size_t il) {
+  return fmt::format("blk.{}.", il);
+}
 
 Result<std::vector<bool>> read_window_pattern(const HParams& hp, const Metadata& metadata, std::size_t period) {
   const auto n_layer = static_cast<std::size_t>(hp.n_layer);
@@ -23,7 +25,8 @@ Result<std::vector<bool>> read_window_pattern(const HParams& hp, const Metadata&
   if (value && std::holds_alternative<MetadataArray>(*value)) {
     TRY_ASSIGN(const std::vector<bool>* list, metadata.booleans(key));
     if (list->size() < n_layer)
-      return Error(ErrorCode::kBadModel, fmt::format("{} has {} entries for {} layers", key, list->size(), n_layer), key);
+      return Error(ErrorCode::kBadModel, fmt::format("{} has {} entries for {} layers", key, list->size(), n_layer),
+                   key);
     windowed.assign(list->begin(), list->begin() + static_cast<std::ptrdiff_t>(n_layer));
     return windowed;
   }

@@ -29,7 +29,8 @@ Attention Attention::make(WeightSet& weights, const std::string& prefix, const A
     a.k_ = Linear::make(weights, prefix + "attn_k", spec.n_embd, n_k, spec.qkv_bias);
     a.v_ = Linear::make(weights, prefix + "attn_v", spec.n_embd, n_v, spec.qkv_bias);
   }
-  a.output_ = Linear::make(weights, prefix + "attn_output", spec.n_head * spec.head_dim_v, spec.n_embd, spec.output_bias);
+  a.output_ =
+      Linear::make(weights, prefix + "attn_output", spec.n_head * spec.head_dim_v, spec.n_embd, spec.output_bias);
   if (spec.head_norm) {
     a.q_norm_ = RmsNorm::make(weights, prefix + "attn_q_norm", spec.head_dim_k, spec.norm_eps);
     a.k_norm_ = RmsNorm::make(weights, prefix + "attn_k_norm", spec.head_dim_k, spec.norm_eps);

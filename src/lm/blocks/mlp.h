@@ -9,9 +9,10 @@ enum class Activation { kSilu, kGelu };  // gelu: the tanh approximation
 
 class GatedMlp {
  public:
-  // Takes `prefix`ffn_gate, ffn_up, ffn_down; with `fused`, ffn_up holds gate and up: [n_embd, 2 · n_ff], gate rows first.
-  static GatedMlp make(WeightSet& weights, const std::string& prefix, int64_t n_embd, int64_t n_ff, Activation activation,
-                       Bias bias = Bias::kNone, bool fused = false);
+  // Takes `prefix`ffn_gate, ffn_up, ffn_down; with `fused`, ffn_up holds gate and up: [n_embd, 2 · n_ff], gate rows
+  // first.
+  static GatedMlp make(WeightSet& weights, const std::string& prefix, int64_t n_embd, int64_t n_ff,
+                       Activation activation, Bias bias = Bias::kNone, bool fused = false);
   // h [n_embd, n_tokens] → [n_embd, n_tokens].
   Tensor run(StepGraph& g, Tensor h) const;
 
