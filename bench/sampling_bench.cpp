@@ -84,7 +84,9 @@ void step(benchmark::State& state, SamplingParams params, TokenConstraint* const
   }
 }
 
-void free_default(benchmark::State& state) { step(state, {}, nullptr); }
+void free_default(benchmark::State& state) {
+  step(state, {}, nullptr);
+}
 void free_greedy(benchmark::State& state) {
   SamplingParams params;
   params.temperature = 0;
@@ -116,8 +118,8 @@ void constrained_answer(benchmark::State& state) {
       if (!id || !constraint->accept(*id)) return state.SkipWithError("the answer broke off");
     }
   }
-  state.counters["s/token"] = benchmark::Counter(static_cast<double>(n_tokens),
-                                                 benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["s/token"] =
+      benchmark::Counter(static_cast<double>(n_tokens), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void compile_schema(benchmark::State& state) {

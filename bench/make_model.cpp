@@ -1,0 +1,123 @@
+// Writes a model file of a real model's shape with random weights, for benches: the tensors and types of a published
+// file without its download.
+//
+//   make_model qwen3-1.7b q4_0 OUT.gguf
+//
+// It has no tokenizer ("none"), so it serves benches only.
+#include <fmt/format.h>
+#include <ggml.h>
+
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "compute/device.h"
+#include "lm/loaded_model.h"
+#include "weights/gguf_writer.h"
+#include "weights/weight_source.h"
+
+namespace hocket {
+namespace {
+
+struct ModelShape {
+  const char* arch;
+  int64_t n_layer, n_embd, n_ff, n_head, n_kv_head, head_dim, n_vocab;  // the head is tied in all of these
+};
+
+const std::map<std::string, ModelShape> kShapes{
+    {"qwen3-0.6b", {"qwen3", 28, 1024, 3072, 16, 8, 128, 151936}},
+    {"qwen3-1.7b", {"qwen3", 28, 2048, 6144, 16, 8, 128, 151936}},
+    {"qwen3-4b", {"qwen3", 36, 2560, 9728, 32, 8, 128, 151936}},
+    {"llama-3.2-1b", {"llama", 16, 2048, 8192, 32, 8, 64, 128256}},
+};
+
+// What a quantiser gives each weight: a type for most, and one for the few that are more sensitive.
+struct Recipe {
+  ggml_type most, sensitive, embedding;
+};
+const std::map<std::string, Recipe> kRecipes{
+    {"f32", {GGML_TYPE_F32, GGML_TYPE_F32, GGML_TYPE_F32}},
+    {"f16", {GGML_TYPE_F16, GGML_TYPE_F16, GGML_TYPE_F16}},
+    {"bf16", {GGML_TYPE_BF16, GGML_TYPE_BF16, GGML_TYPE_BF16}},
+    {"q8_0", {GGML_TYPE_Q8_0, GGML_TYPE_Q8_0, GGML_TYPE_Q8_0}},
+    {"q4_0", {GGML_TYPE_Q4_0, GGML_TYPE_Q4_0, GGML_TYPE_Q6_K}},
+    {"q4_1", {GGML_TYPE_Q4_1, GGML_TYPE_Q4_1, GGML_TYPE_Q6_K}},
+    {"q4_k_m", {GGML_TYPE_Q4_K, GGML_TYPE_Q6_K, GGML_TYPE_Q6_K}},
+};
+
+ggml_type type_of(const TensorInfo& tensor, const Recipe& recipe) {
+  if (tensor.n_dims == 1) return GGML_TYPE_F32;
+  if (tensor.name == "token_embd.weight") return recipe.embedding;
+  const bool sensitive =
+      tensor.name.find("attn_v") != std::string::npos || tensor.name.find("ffn_down") != std::string::npos;
+  return sensitive ? recipe.sensitive : recipe.most;
+}
+
+Metadata metadata_of(const ModelShape& shape, const std::string& name) {
+  Metadata m;
+  const std::string arch = shape.arch;
+  m.set("general.architecture", arch);
+  m.set("general.name", "random weights, shape of " + name);
+  m.set(arch + ".context_length", int64_t{40960});
+  m.set(arch + ".embedding_length", shape.n_embd);
+  m.set(arch + ".block_count", shape.n_layer);
+  m.set(arch + ".feed_forward_length", shape.n_ff);
+  m.set(arch + ".attention.head_count", shape.n_head);
+  m.set(arch + ".attention.head_count_kv", shape.n_kv_head);
+  m.set(arch + ".attention.key_length", shape.head_dim);
+  m.set(arch + ".attention.value_length", shape.head_dim);
+  m.set(arch + ".rope.dimension_count", shape.head_dim);
+  m.set(arch + ".attention.layer_norm_rms_epsilon", 1e-6);
+  m.set(arch + ".rope.freq_base", 1e6);
+  m.set(arch + ".vocab_size", shape.n_vocab);
+  m.set("tokenizer.ggml.model", std::string("none"));
+  return m;
+}
+
+// The tensor's random values in its type of the file.
+Result<std::vector<std::byte>> values(const SyntheticWeights& source, const TensorInfo& tensor, ggml_type type) {
+  std::vector<float> floats(tensor.n_bytes / sizeof(float));
+  TRY(source.read(tensor, std::as_writable_bytes(std::span(floats))));
+  const int64_t n_rows = static_cast<int64_t>(floats.size()) / tensor.ne[0];
+  std::vector<std::byte> out(ggml_row_size(type, tensor.ne[0]) * static_cast<std::size_t>(n_rows));
+  const int64_t half = n_rows / 2;
+  std::thread other([&] { ggml_quantize_chunk(type, floats.data(), out.data(), 0, half, tensor.ne[0], nullptr); });
+  ggml_quantize_chunk(type, floats.data(), out.data(), half * tensor.ne[0], n_rows - half, tensor.ne[0], nullptr);
+  other.join();
+  return out;
+}
+
+Result<void> make(const std::string& shape_name, const std::string& recipe_name, const std::string& path) {
+  const auto shape = kShapes.find(shape_name);
+  const auto recipe = kRecipes.find(recipe_name);
+  if (shape == kShapes.end()) return Error(ErrorCode::kInvalid, "unknown shape " + shape_name);
+  if (recipe == kRecipes.end()) return Error(ErrorCode::kInvalid, "unknown type " + recipe_name);
+  const Metadata metadata = metadata_of(shape->second, shape_name);
+  auto source = std::make_shared<SyntheticWeights>(1);
+  TRY_ASSIGN(const ggml_backend_dev_t device, find_device(""));
+  // Declaring the model makes the source list every tensor that the architecture asks for.
+  TRY_ASSIGN(const auto model, LoadedModel::declare(metadata, source, shape->second.n_vocab, device, false));
+  GgufWriter writer(metadata);
+  for (const TensorInfo& tensor : source->made()) {
+    const ggml_type type = type_of(tensor, recipe->second);
+    TRY(writer.add(tensor.name, type, Shape(tensor.ne.begin(), tensor.ne.begin() + tensor.n_dims),
+                   [&source, &tensor, type] { return values(*source, tensor, type); }));
+  }
+  return writer.write(path);
+}
+
+}  // namespace
+}  // namespace hocket
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: make_model SHAPE TYPE OUT.gguf\n");
+    return 2;
+  }
+  const auto made = hocket::make(argv[1], argv[2], argv[3]);
+  if (!made.ok()) std::fprintf(stderr, "make_model: %s\n", made.error().message.c_str());
+  return made.ok() ? 0 : 1;
+}
