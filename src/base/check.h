@@ -10,7 +10,8 @@ namespace hocket {
 
 }  // namespace hocket
 
-#define CHECK(condition) \
-  do {                   \
-    if (!(condition)) [[unlikely]] ::hocket::check_failed(__FILE__, __LINE__, #condition); \
+#define CHECK(condition)                                      \
+  do {                                                        \
+    if (!(condition)) [[unlikely]]                            \
+      ::hocket::check_failed(__FILE__, __LINE__, #condition); \
   } while (false)

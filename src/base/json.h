@@ -4,7 +4,8 @@
 // values includes <nlohmann/json.hpp> itself, so that headers stay cheap.
 //
 // Threads  plain values.
-// Errors   parse_json(): kInvalid with line and column, or the limit that was passed. dump_json() never fails: bytes that
+// Errors   parse_json(): kInvalid with line and column, or the limit that was passed. dump_json() never fails: bytes
+// that
 //          are not UTF-8 become U+FFFD.
 // Cost     linear; parsing stops at the first limit.
 #pragma once

@@ -12,12 +12,18 @@ namespace {
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::kTrace: return spdlog::level::trace;
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarn: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
-    case LogLevel::kOff: return spdlog::level::off;
+    case LogLevel::kTrace:
+      return spdlog::level::trace;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarn:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+    case LogLevel::kOff:
+      return spdlog::level::off;
   }
   return spdlog::level::info;
 }
@@ -64,8 +70,8 @@ Result<void> configure_log(const LogOptions& options) {
   LogState& s = state();
   try {
     if (!options.file.empty()) {
-      s.logger = std::make_shared<spdlog::logger>("hocket",
-                                                  std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file));
+      s.logger =
+          std::make_shared<spdlog::logger>("hocket", std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file));
       s.logger->flush_on(spdlog::level::info);
     }
     s.json = options.format == LogFormat::kJson;
@@ -78,7 +84,9 @@ Result<void> configure_log(const LogOptions& options) {
   return {};
 }
 
-bool log_enabled(LogLevel level) { return state().logger->should_log(to_spdlog(level)); }
+bool log_enabled(LogLevel level) {
+  return state().logger->should_log(to_spdlog(level));
+}
 
 void log_message(LogLevel level, std::string_view message) {
   const std::string line = escaped(message, state().json);

@@ -2,8 +2,8 @@
 //
 //   log_info("loaded {} tensors", n);
 //
-// Human-readable lines on stderr, or JSON lines with LogFormat::kJson; control characters in messages are escaped. Never
-// log prompt text or keys.
+// Human-readable lines on stderr, or JSON lines with LogFormat::kJson; control characters in messages are escaped.
+// Never log prompt text or keys.
 //
 // Threads  any; configure_log() once at start.
 #pragma once

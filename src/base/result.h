@@ -1,8 +1,8 @@
 // base/result.h: how functions report failure.
 //
 // A function that can fail because of its input (a request, a file, bytes from a peer, the system) returns Result<T>: a
-// value, or an Error with a code, a message for people and the field, key or tensor it is about. CHECK (base/check.h) is
-// for our own bugs only.
+// value, or an Error with a code, a message for people and the field, key or tensor it is about. CHECK (base/check.h)
+// is for our own bugs only.
 //
 //   Result<int> port = parse_port(text);
 //   if (!port) return port.error();
@@ -46,7 +46,7 @@ std::string_view error_code_name(ErrorCode code);
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
-  std::string param;  // field, metadata key, tensor, path: what the error is about; may be empty
+  std::string param;   // field, metadata key, tensor, path: what the error is about; may be empty
   std::string reason;  // a fixed word that programs may branch on, such as "context_length_exceeded"; may be empty
   std::vector<std::pair<std::string, int64_t>> numbers;  // what the message counts, such as {"n_ctx", 4096}
 
@@ -124,14 +124,14 @@ class [[nodiscard]] Result<void> {
 #define HOCKET_CONCAT(a, b) HOCKET_CONCAT_(a, b)
 
 // Returns the error of `expression` from the enclosing function, or goes on.
-#define TRY(expression)                                                                       \
-  do {                                                                                        \
+#define TRY(expression)                                                                         \
+  do {                                                                                          \
     if (auto try_result = (expression); !try_result.ok()) return std::move(try_result).error(); \
   } while (false)
 
 // Declares or assigns `target` from the value of `expression`, or returns its error.
 #define TRY_ASSIGN(target, expression) TRY_ASSIGN_(HOCKET_CONCAT(try_result_, __LINE__), target, expression)
-#define TRY_ASSIGN_(name, target, expression)      \
-  auto name = (expression);                        \
-  if (!name.ok()) return std::move(name).error();  \
+#define TRY_ASSIGN_(name, target, expression)     \
+  auto name = (expression);                       \
+  if (!name.ok()) return std::move(name).error(); \
   target = std::move(name).value()

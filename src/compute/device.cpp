@@ -29,10 +29,14 @@ constexpr CacheTypeRow kCacheTypes[] = {
 
 std::string_view kind_name(ggml_backend_dev_t device) {
   switch (ggml_backend_dev_type(device)) {
-    case GGML_BACKEND_DEVICE_TYPE_CPU: return "cpu";
-    case GGML_BACKEND_DEVICE_TYPE_GPU: return "gpu";
-    case GGML_BACKEND_DEVICE_TYPE_IGPU: return "igpu";
-    default: return "accel";
+    case GGML_BACKEND_DEVICE_TYPE_CPU:
+      return "cpu";
+    case GGML_BACKEND_DEVICE_TYPE_GPU:
+      return "gpu";
+    case GGML_BACKEND_DEVICE_TYPE_IGPU:
+      return "igpu";
+    default:
+      return "accel";
   }
 }
 

@@ -18,7 +18,7 @@ namespace hocket {
 enum class CacheType { kF32, kF16, kBF16, kQ8_0 };
 
 ggml_type to_ggml(CacheType type);
-std::string_view cache_type_name(CacheType type);              // "f16"
+std::string_view cache_type_name(CacheType type);               // "f16"
 std::optional<CacheType> parse_cache_type(std::string_view s);  // "f32", "f16", "bf16", "q8_0"
 
 struct DeviceInfo {

@@ -76,10 +76,14 @@ Result<void> Executor::run(Graph& graph, const CancelToken& cancel) {
   const ggml_status status = ggml_backend_sched_graph_compute(sched_, graph.nodes());
   cancel_ = nullptr;
   switch (status) {
-    case GGML_STATUS_SUCCESS: return {};
-    case GGML_STATUS_ABORTED: return Error(ErrorCode::kCancelled, "cancelled");
-    case GGML_STATUS_ALLOC_FAILED: return Error(ErrorCode::kOutOfMemory, "not enough memory to run the graph");
-    default: return Error(ErrorCode::kInternal, fmt::format("the graph failed with status {}", static_cast<int>(status)));
+    case GGML_STATUS_SUCCESS:
+      return {};
+    case GGML_STATUS_ABORTED:
+      return Error(ErrorCode::kCancelled, "cancelled");
+    case GGML_STATUS_ALLOC_FAILED:
+      return Error(ErrorCode::kOutOfMemory, "not enough memory to run the graph");
+    default:
+      return Error(ErrorCode::kInternal, fmt::format("the graph failed with status {}", static_cast<int>(status)));
   }
 }
 

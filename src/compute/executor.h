@@ -1,7 +1,7 @@
 // compute/executor.h: memory and threads that run graphs.
 //
-// The chosen device runs what it supports, the CPU the rest. One graph is allocated at a time; running it again with new
-// inputs costs nothing but the run.
+// The chosen device runs what it supports, the CPU the rest. One graph is allocated at a time; running it again with
+// new inputs costs nothing but the run.
 //
 // Owns     back ends, the CPU's thread pool, compute buffers.
 // Threads  one user at a time. Worker threads spin briefly after a run and then sleep.

@@ -13,7 +13,9 @@ Graph::Graph(std::size_t max_nodes) {
   graph_ = ggml_new_graph_custom(context_, max_nodes, false);
 }
 
-Graph::~Graph() { ggml_free(context_); }
+Graph::~Graph() {
+  ggml_free(context_);
+}
 
 Tensor Graph::input(ggml_type type, std::initializer_list<int64_t> ne, const char* name) {
   Tensor tensor = ggml_new_tensor(context_, type, static_cast<int>(ne.size()), ne.begin());
@@ -28,9 +30,13 @@ void Graph::output(Tensor tensor, const char* name) {
   compute(tensor);
 }
 
-void Graph::compute(Tensor tensor) { ggml_build_forward_expand(graph_, tensor); }
+void Graph::compute(Tensor tensor) {
+  ggml_build_forward_expand(graph_, tensor);
+}
 
-Tensor matmul(Graph& graph, Tensor weight, Tensor x) { return ggml_mul_mat(graph.context(), weight, x); }
+Tensor matmul(Graph& graph, Tensor weight, Tensor x) {
+  return ggml_mul_mat(graph.context(), weight, x);
+}
 
 Tensor matmul_experts(Graph& graph, Tensor weights, Tensor x, Tensor ids) {
   return ggml_mul_mat_id(graph.context(), weights, x, ids);

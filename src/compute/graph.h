@@ -40,12 +40,12 @@ class Graph {
   ggml_cgraph* graph_;
 };
 
-// weight [n_in, n_out] · x [n_in, n_tokens, …] → [n_out, n_tokens, …]. Every product with a weight goes through here, so
-// that kernels can be replaced in one place.
+// weight [n_in, n_out] · x [n_in, n_tokens, …] → [n_out, n_tokens, …]. Every product with a weight goes through here,
+// so that kernels can be replaced in one place.
 Tensor matmul(Graph& graph, Tensor weight, Tensor x);
 
-// weights [n_in, n_out, n_expert], x [n_in, 1 or n_used, n_tokens], ids I32 [n_used, n_tokens] → [n_out, n_used, n_tokens].
-// A token's ids must differ.
+// weights [n_in, n_out, n_expert], x [n_in, 1 or n_used, n_tokens], ids I32 [n_used, n_tokens] → [n_out, n_used,
+// n_tokens]. A token's ids must differ.
 Tensor matmul_experts(Graph& graph, Tensor weights, Tensor x, Tensor ids);
 
 }  // namespace hocket

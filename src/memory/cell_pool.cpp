@@ -28,7 +28,8 @@ Result<std::vector<uint32_t>> CellPool::find(std::size_t n_tokens, std::span<con
     if (window_ == 0) break;
   }
   if (cells.size() < n_tokens)
-    return Error(ErrorCode::kBusy, fmt::format("the cache of {} cells has no room for {} more tokens", n_cells(), n_tokens));
+    return Error(ErrorCode::kBusy,
+                 fmt::format("the cache of {} cells has no room for {} more tokens", n_cells(), n_tokens));
   return cells;
 }
 

@@ -25,7 +25,8 @@ inline constexpr int32_t kNoPosition = -1;
 class CellPool {
  public:
   // window 0: every earlier token stays visible; else a token sees the `window` latest positions including its own.
-  CellPool(std::size_t n_cells, std::size_t window) : positions_(n_cells, kNoPosition), seqs_(n_cells, 0), window_(window) {}
+  CellPool(std::size_t n_cells, std::size_t window)
+      : positions_(n_cells, kNoPosition), seqs_(n_cells, 0), window_(window) {}
 
   std::size_t n_cells() const { return positions_.size(); }
   std::size_t window() const { return window_; }
@@ -42,7 +43,8 @@ class CellPool {
   // Whether a query of `seq` at `position` sees this cell.
   bool visible(uint32_t cell, SeqId seq, int32_t position) const {
     const int32_t p = positions_[cell];
-    return (seqs_[cell] >> seq & 1) != 0 && p <= position && (window_ == 0 || position - p < static_cast<int32_t>(window_));
+    return (seqs_[cell] >> seq & 1) != 0 && p <= position &&
+           (window_ == 0 || position - p < static_cast<int32_t>(window_));
   }
 
   // Whether everything that a token at position n would see is still here.

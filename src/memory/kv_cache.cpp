@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::size_t kCellPadding = 256;  // a step reads whole groups of cells, so that its graph can be used again
 
-std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
+std::size_t round_up(std::size_t n, std::size_t to) {
+  return (n + to - 1) / to * to;
+}
 
 std::size_t cells_of_pool(std::size_t window, const KvCacheOptions& options) {
   const std::size_t full = round_up(options.n_ctx, kCellPadding);
@@ -30,7 +32,9 @@ struct SnapshotHeader {
 };
 constexpr char kMagic[8] = {'H', 'K', 'V', 'S', 'E', 'Q', '0', '1'};
 
-uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x100000001B3ull; }
+uint64_t mix(uint64_t hash, uint64_t value) {
+  return (hash ^ value) * 0x100000001B3ull;
+}
 
 template <class T>
 void append(std::vector<std::byte>& out, const T& value) {
@@ -77,19 +81,20 @@ std::size_t KvCache::bytes(const std::vector<KvLayerSpec>& layers, const KvCache
 Result<std::unique_ptr<KvCache>> KvCache::create(std::vector<KvLayerSpec> layers, const KvCacheOptions& options,
                                                  ggml_backend_dev_t device) {
   for (std::size_t i = 0; i < layers.size(); ++i)
-    for (const auto& [type, width] : {std::pair{options.type_k, layers[i].head_dim_k},
-                                      std::pair{options.type_v, layers[i].head_dim_v}})
+    for (const auto& [type, width] :
+         {std::pair{options.type_k, layers[i].head_dim_k}, std::pair{options.type_v, layers[i].head_dim_v}})
       if (width % ggml_blck_size(to_ggml(type)) != 0)
-        return Error(ErrorCode::kUnsupported, fmt::format("a {} cache needs head sizes that are multiples of {}; layer {} has {}",
-                                                          cache_type_name(type), ggml_blck_size(to_ggml(type)), i, width),
+        return Error(ErrorCode::kUnsupported,
+                     fmt::format("a {} cache needs head sizes that are multiples of {}; layer {} has {}",
+                                 cache_type_name(type), ggml_blck_size(to_ggml(type)), i, width),
                      "cache-type");
   std::unique_ptr<KvCache> cache(new KvCache(std::move(layers), options));
   if (cache->layers_.empty()) return cache;
   cache->buffer_ = ggml_backend_alloc_ctx_tensors_from_buft(cache->context_, ggml_backend_dev_buffer_type(device));
   if (!cache->buffer_)
-    return Error(ErrorCode::kOutOfMemory, fmt::format("cannot get {:.0f} MiB for the KV cache of {} cells",
-                                                      static_cast<double>(cache->traits().device_bytes) / (1 << 20),
-                                                      options.n_ctx),
+    return Error(ErrorCode::kOutOfMemory,
+                 fmt::format("cannot get {:.0f} MiB for the KV cache of {} cells",
+                             static_cast<double>(cache->traits().device_bytes) / (1 << 20), options.n_ctx),
                  "ctx-size");
   ggml_backend_buffer_clear(cache->buffer_, 0);
   return cache;
@@ -159,14 +164,17 @@ void KvCache::fill_mask(const Placement& placement, std::size_t p, std::span<con
   }
 }
 
-std::size_t KvCache::max_n_kv(std::size_t pool) const { return pools_[pool].n_cells(); }
+std::size_t KvCache::max_n_kv(std::size_t pool) const {
+  return pools_[pool].n_cells();
+}
 
 // ---- SequenceMemory
 
 MemoryTraits KvCache::traits() const {
   MemoryTraits traits;
   for (const Layer& layer : layers_) {
-    traits.bytes_per_token += ggml_row_size(layer.k->type, layer.k->ne[0]) + ggml_row_size(layer.v->type, layer.v->ne[0]);
+    traits.bytes_per_token +=
+        ggml_row_size(layer.k->type, layer.k->ne[0]) + ggml_row_size(layer.v->type, layer.v->ne[0]);
     traits.device_bytes += ggml_nbytes(layer.k) + ggml_nbytes(layer.v);
   }
   return traits;
@@ -190,7 +198,8 @@ bool KvCache::can_truncate(SeqId seq, std::size_t n_tokens) const {
 Result<void> KvCache::truncate(SeqId seq, std::size_t n_tokens) {
   if (!valid(seq)) return Error(ErrorCode::kInvalid, fmt::format("there is no sequence {}", seq), "seq");
   if (!can_truncate(seq, n_tokens))
-    return Error(ErrorCode::kInvalid, fmt::format("sequence {} of {} tokens cannot be cut at {}", seq, length(seq), n_tokens));
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("sequence {} of {} tokens cannot be cut at {}", seq, length(seq), n_tokens));
   for (CellPool& pool : pools_) pool.truncate(seq, n_tokens);
   lengths_[static_cast<std::size_t>(seq)] = n_tokens;
   return {};

@@ -1,13 +1,13 @@
 // memory/kv_cache.h: keys and values of attention layers, full and sliding-window.
 //
-// Layers of the same kind share one CellPool: a token has one cell number in all full layers, and another in all windowed
-// layers, whose pool is only as large as the windows need. A step goes: place() finds cells, the graph writes and reads
-// them, commit() makes them part of the sequences. Without commit() nothing has happened.
+// Layers of the same kind share one CellPool: a token has one cell number in all full layers, and another in all
+// windowed layers, whose pool is only as large as the windows need. A step goes: place() finds cells, the graph writes
+// and reads them, commit() makes them part of the sequences. Without commit() nothing has happened.
 //
 // Owns     per layer K [head_dim_k · n_kv_head, n_cells] and V [head_dim_v · n_kv_head, n_cells].
 // Threads  one user at a time.
-// Errors   create(): kOutOfMemory. place(): kBusy. restore(): kInvalid for a snapshot of another model, type or damaged.
-// Cost     place() and the masks O(n_tokens · n_cells); fork() and truncate() O(n_cells), no data moves.
+// Errors   create(): kOutOfMemory. place(): kBusy. restore(): kInvalid for a snapshot of another model, type or
+// damaged. Cost     place() and the masks O(n_tokens · n_cells); fork() and truncate() O(n_cells), no data moves.
 #pragma once
 
 #include <ggml-backend.h>
@@ -34,7 +34,7 @@ struct KvLayerSpec {
 };
 
 struct KvCacheOptions {
-  std::size_t n_ctx = 0;    // cells of full layers
+  std::size_t n_ctx = 0;  // cells of full layers
   std::size_t n_seqs = 1;
   std::size_t n_batch = 512;  // most tokens of one step
   CacheType type_k = CacheType::kF16;

@@ -22,10 +22,10 @@ namespace hocket {
 using SeqId = int32_t;
 
 struct MemoryTraits {
-  bool cuts_anywhere = true;          // truncate() works at any length that is still remembered
-  std::size_t bytes_per_token = 0;    // all layers
-  std::size_t bytes_per_sequence = 0; // fixed part (recurrent states)
-  std::size_t device_bytes = 0;       // allocated now
+  bool cuts_anywhere = true;           // truncate() works at any length that is still remembered
+  std::size_t bytes_per_token = 0;     // all layers
+  std::size_t bytes_per_sequence = 0;  // fixed part (recurrent states)
+  std::size_t device_bytes = 0;        // allocated now
 };
 
 class SequenceMemory {
@@ -34,7 +34,7 @@ class SequenceMemory {
 
   virtual MemoryTraits traits() const = 0;
   virtual std::size_t n_seqs() const = 0;
-  virtual std::size_t n_cells() const = 0;       // tokens that fit, all sequences together
+  virtual std::size_t n_cells() const = 0;  // tokens that fit, all sequences together
   virtual std::size_t n_free_cells() const = 0;
 
   // Tokens remembered by a sequence: positions [0, length).

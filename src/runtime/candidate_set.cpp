@@ -125,9 +125,9 @@ float CandidateSet::max_logit() {
   if (is_row_) return block_max(row_.data(), row_.size());
   if (list_.empty()) return kExcluded;
   if (n_sorted_ > 0) return list_.front().logit;
-  return std::max_element(list_.begin(), list_.end(), [](const Candidate& a, const Candidate& b) {
-           return a.logit < b.logit;
-         })->logit;
+  return std::max_element(list_.begin(), list_.end(),
+                          [](const Candidate& a, const Candidate& b) { return a.logit < b.logit; })
+      ->logit;
 }
 
 void CandidateSet::keep_best() {

@@ -1,7 +1,7 @@
 // runtime/candidate_set.h: the tokens that may still be drawn, while the rules of the chain thin them out.
 //
-// Begins as a row (logit of every id; −infinity: out) and becomes a list as soon as a rule has made it short, so that the
-// whole vocabulary is never sorted. Of equal logits the smaller id comes first, everywhere.
+// Begins as a row (logit of every id; −infinity: out) and becomes a list as soon as a rule has made it short, so that
+// the whole vocabulary is never sorted. Of equal logits the smaller id comes first, everywhere.
 //
 // Owns     the row, the list, scratch; memory is kept from call to call.
 // Threads  one user at a time.
@@ -29,8 +29,8 @@ class CandidateSet {
   // The row form, for changes by id; only while is_row().
   bool is_row() const { return is_row_; }
   std::span<float> row() { return row_; }
-  void exclude(TokenId id);                             // only while is_row()
-  void keep_allowed(std::span<const uint32_t> mask);    // only while is_row(); bit set: stays. O(V)
+  void exclude(TokenId id);                           // only while is_row()
+  void keep_allowed(std::span<const uint32_t> mask);  // only while is_row(); bit set: stays. O(V)
 
   // Applies change(logit, value) to each candidate that `values` (a map from id) has.
   template <class Map, class Change>
@@ -42,15 +42,15 @@ class CandidateSet {
   void logits_changed();
   void scaled() { has_p_ = false; }  // every logit times the same positive factor: the order stands
 
-  float max_logit();                          // −infinity when empty
-  void keep_best();                           // only the largest; O(n)
-  void keep_top(std::size_t k);               // the k largest, sorted; O(n) for small k
+  float max_logit();             // −infinity when empty
+  void keep_best();              // only the largest; O(n)
+  void keep_top(std::size_t k);  // the k largest, sorted; O(n) for small k
   void keep_at_least(float logit, std::size_t min_keep);
-  void keep_first(std::size_t n);             // of the list, after sort_front()
+  void keep_first(std::size_t n);  // of the list, after sort_front()
   // Makes the first min(count, n) of the list its largest, in descending order. Calls with growing counts share work.
   void sort_front(std::size_t count);
-  void softmax();                             // fills p; O(n) exponentials, nothing when p is still right
-  double entropy();                           // of p, in nats
+  void softmax();    // fills p; O(n) exponentials, nothing when p is still right
+  double entropy();  // of p, in nats
 
  private:
   std::vector<float> row_;

@@ -58,8 +58,8 @@ void Dry::find_repetitions() {
 void Dry::apply(CandidateSet& set) {
   find_repetitions();
   // Beyond this exponent base^e is no longer finite.
-  const float largest_exponent =
-      base_ > 1.000001f ? std::log(std::numeric_limits<float>::max()) / std::log(base_) : std::numeric_limits<float>::max();
+  const float largest_exponent = base_ > 1.000001f ? std::log(std::numeric_limits<float>::max()) / std::log(base_)
+                                                   : std::numeric_limits<float>::max();
   set.change(lengths_, [&](float logit, std::size_t length) {
     const float exponent = std::min(static_cast<float>(length - allowed_length_), largest_exponent);
     return logit - std::min(multiplier_ * std::pow(base_, exponent), kLargestPenalty);

@@ -1,8 +1,8 @@
 // runtime/dry.h: "don't repeat yourself", a penalty for tokens that would continue a repetition.
 //
 // For a token t: L = length of the longest suffix of the history that also occurred earlier, followed by t. From
-// L ≥ allowed_length on the logit falls by multiplier · base^(L − allowed_length). A suffix does not reach over a token in
-// which a sequence breaker ends.
+// L ≥ allowed_length on the logit falls by multiplier · base^(L − allowed_length). A suffix does not reach over a token
+// in which a sequence breaker ends.
 //
 // Owns     the window of tokens. Borrows the tokenizer.
 // Threads  one user at a time.

@@ -20,7 +20,8 @@ RowLogprobs row_logprobs(std::span<const float> logits, TokenId chosen, std::siz
   RowLogprobs result;
   const bool known = chosen >= 0 && static_cast<std::size_t>(chosen) < logits.size() && !top.empty();
   result.chosen = {chosen, known ? logprob(logits[static_cast<std::size_t>(chosen)]) : kExcluded};
-  for (std::size_t i = 0; i < std::min(n_top, top.size()); ++i) result.top.push_back({top[i].id, logprob(top[i].logit)});
+  for (std::size_t i = 0; i < std::min(n_top, top.size()); ++i)
+    result.top.push_back({top[i].id, logprob(top[i].logit)});
   return result;
 }
 

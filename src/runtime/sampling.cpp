@@ -161,8 +161,7 @@ Result<std::unique_ptr<Sampler>> Sampler::create(const SamplingParams& params, c
   CHECK(n_vocab >= tokenizer.size());
   TRY(check_sampling(params, tokenizer));
   TRY_ASSIGN(std::vector<SamplingStep> steps, sampling_steps(params));
-  return std::unique_ptr<Sampler>(
-      std::make_unique<ChainSampler>(params, std::move(steps), tokenizer, n_vocab, n_ctx));
+  return std::unique_ptr<Sampler>(std::make_unique<ChainSampler>(params, std::move(steps), tokenizer, n_vocab, n_ctx));
 }
 
 }  // namespace hocket

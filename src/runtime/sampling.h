@@ -48,7 +48,7 @@ struct SamplingParams {
   int min_keep = 0;
   bool ignore_eos = false;
   std::vector<LogitBias> logit_bias;
-  std::vector<std::string> samplers{"penalties", "dry",   "top_n_sigma", "top_k", "typ_p",
+  std::vector<std::string> samplers{"penalties", "dry",   "top_n_sigma", "top_k",      "typ_p",
                                     "top_p",     "min_p", "xtc",         "temperature"};
 };
 
@@ -60,7 +60,8 @@ struct Candidate {
 
 class Sampler {
  public:
-  // `tokenizer` must outlive the sampler. n_vocab is the width of a row (≥ tokenizer.size(); ids beyond are never drawn).
+  // `tokenizer` must outlive the sampler. n_vocab is the width of a row (≥ tokenizer.size(); ids beyond are never
+  // drawn).
   static Result<std::unique_ptr<Sampler>> create(const SamplingParams& params, const Tokenizer& tokenizer,
                                                  std::size_t n_vocab, std::size_t n_ctx);
   virtual ~Sampler() = default;

@@ -14,10 +14,14 @@ constexpr std::size_t kMaxBreakers = 64;
 constexpr std::size_t kMaxBreakerBytes = 40;
 
 constexpr std::pair<std::string_view, SamplingStep> kSteps[] = {
-    {"penalties", SamplingStep::kPenalties}, {"dry", SamplingStep::kDry},
-    {"top_n_sigma", SamplingStep::kTopNSigma}, {"top_k", SamplingStep::kTopK},
-    {"typ_p", SamplingStep::kTypical}, {"top_p", SamplingStep::kTopP},
-    {"min_p", SamplingStep::kMinP}, {"xtc", SamplingStep::kXtc},
+    {"penalties", SamplingStep::kPenalties},
+    {"dry", SamplingStep::kDry},
+    {"top_n_sigma", SamplingStep::kTopNSigma},
+    {"top_k", SamplingStep::kTopK},
+    {"typ_p", SamplingStep::kTypical},
+    {"top_p", SamplingStep::kTopP},
+    {"min_p", SamplingStep::kMinP},
+    {"xtc", SamplingStep::kXtc},
     {"temperature", SamplingStep::kTemperature},
 };
 
@@ -64,8 +68,7 @@ Result<void> check_numbers(const SamplingParams& p) {
 bool is_active(const SamplingParams& p, SamplingStep step) {
   switch (step) {
     case SamplingStep::kPenalties:
-      return p.penalty_last_n != 0 &&
-             (p.repeat_penalty != 1 || p.frequency_penalty != 0 || p.presence_penalty != 0);
+      return p.penalty_last_n != 0 && (p.repeat_penalty != 1 || p.frequency_penalty != 0 || p.presence_penalty != 0);
     case SamplingStep::kDry:
       return p.dry_multiplier > 0 && p.dry_penalty_last_n != 0;
     case SamplingStep::kTopNSigma:
@@ -99,7 +102,8 @@ Result<void> check_sampling(const SamplingParams& params, const Tokenizer& token
     if (!tokenizer.valid_id(bias.id))
       return invalid("logit_bias", fmt::format("logit_bias: there is no token {}", bias.id));
     if (!std::isfinite(bias.bias) && bias.bias != kExcluded)
-      return invalid("logit_bias", fmt::format("logit_bias: the bias of token {} must be finite or -infinity", bias.id));
+      return invalid("logit_bias",
+                     fmt::format("logit_bias: the bias of token {} must be finite or -infinity", bias.id));
   }
   if (params.dry_sequence_breakers.size() > kMaxBreakers)
     return invalid("dry_sequence_breakers", fmt::format("at most {} dry_sequence_breakers are allowed", kMaxBreakers));

@@ -48,7 +48,11 @@ std::string StopMatcher::finish() {
   return std::exchange(state_->held, {});
 }
 
-bool StopMatcher::stopped() const { return state_->stopped; }
-const std::string& StopMatcher::matched() const { return state_->matched; }
+bool StopMatcher::stopped() const {
+  return state_->stopped;
+}
+const std::string& StopMatcher::matched() const {
+  return state_->matched;
+}
 
 }  // namespace hocket

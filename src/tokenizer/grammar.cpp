@@ -36,15 +36,15 @@ std::size_t count_rules(const xgrammar::Grammar& grammar) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// XGrammar's numbers may have digits without end, which a small model can write until its token limit, and exponents that
-// no reader takes. These definitions take the place of its own.
+// XGrammar's numbers may have digits without end, which a small model can write until its token limit, and exponents
+// that no reader takes. These definitions take the place of its own.
 constexpr std::pair<std::string_view, std::string_view> kBoundedRules[] = {
     {"basic_integer ::= ", R"("0" | "-"? [1-9] [0-9]{0,17})"},
     {"basic_number ::= ", R"("-"? ("0" | [1-9] [0-9]{0,15}) ("." [0-9]{1,16})? ([eE] [+\-]? [0-9]{1,2})?)"},
 };
 
-// The characters of a JSON string that need no escape: as XGrammar writes them, and as they should be. Its complements let
-// byte sequences pass that are not UTF-8, and the second form, of strings with a length, raw control characters.
+// The characters of a JSON string that need no escape: as XGrammar writes them, and as they should be. Its complements
+// let byte sequences pass that are not UTF-8, and the second form, of strings with a length, raw control characters.
 constexpr std::string_view kStringClasses[] = {R"([^\0-\x1f\"\\\r\n])", R"([^\"\\\r\n])"};
 constexpr std::string_view kPlainCharacter = R"([\u0020-\u0021\u0023-\u005b\u005d-\ud7ff\ue000-\U0010ffff])";
 
@@ -53,8 +53,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-// The grammar of a checked schema. Everything is on one line with ", " and ": " between, as most training data has it: a
-// model that may write white space anywhere can do so until its token limit.
+// The grammar of a checked schema. Everything is on one line with ", " and ": " between, as most training data has it:
+// a model that may write white space anywhere can do so until its token limit.
 std::string schema_ebnf(const std::string& schema) {
   const std::string text =
       xgrammar::Grammar::FromJSONSchema(schema, false, std::nullopt, std::nullopt, true).ToString();
@@ -286,8 +286,7 @@ class XGrammarCompiler final : public GrammarCompiler {
 Result<std::unique_ptr<GrammarCompiler>> GrammarCompiler::create(const Tokenizer& tokenizer, std::size_t n_vocab,
                                                                  const GrammarLimits& limits) {
   if (n_vocab < tokenizer.size()) {
-    return Error(ErrorCode::kInternal,
-                 fmt::format("{} logits for {} tokens", n_vocab, tokenizer.size()), "n_vocab");
+    return Error(ErrorCode::kInternal, fmt::format("{} logits for {} tokens", n_vocab, tokenizer.size()), "n_vocab");
   }
   return std::unique_ptr<GrammarCompiler>(std::make_unique<XGrammarCompiler>(tokenizer, n_vocab, limits));
 }

@@ -5,7 +5,8 @@
 //
 // Owns     a cache of compiled grammars, bounded in bytes.
 // Threads  any; compiling different grammars runs in parallel.
-// Errors   kInvalid with `param` as given by the caller and a message that says what is not supported or which limit was
+// Errors   kInvalid with `param` as given by the caller and a message that says what is not supported or which limit
+// was
 //          passed. A schema keyword that cannot be honoured is an error, never ignored.
 // Cost     compiling is bounded by GrammarLimits; a cached grammar costs a hash look-up.
 #pragma once
@@ -29,7 +30,8 @@ struct GrammarLimits {
   std::size_t max_cache_bytes = 256u << 20;
 };
 
-// A part of an otherwise free answer that must follow a schema: after `begin` was written, JSON of `schema`, then `end`.
+// A part of an otherwise free answer that must follow a schema: after `begin` was written, JSON of `schema`, then
+// `end`.
 struct TaggedPart {
   std::string begin;
   std::string schema_json;
@@ -45,7 +47,8 @@ struct TaggedText {
 
 class GrammarCompiler {
  public:
-  // `tokenizer` must outlive the compiler and everything it made. n_vocab ≥ tokenizer.size() is the width of the logits.
+  // `tokenizer` must outlive the compiler and everything it made. n_vocab ≥ tokenizer.size() is the width of the
+  // logits.
   static Result<std::unique_ptr<GrammarCompiler>> create(const Tokenizer& tokenizer, std::size_t n_vocab,
                                                          const GrammarLimits& limits = {});
   virtual ~GrammarCompiler() = default;

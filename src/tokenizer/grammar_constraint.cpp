@@ -26,8 +26,13 @@ class GrammarConstraint final : public TokenConstraint {
     if (stop_bits_.empty()) stop_bits_.resize(mask_.size());
   }
   GrammarConstraint(const GrammarConstraint& other)
-      : matcher_(other.matcher_.Fork()), mask_(other.mask_), stop_bits_(other.stop_bits_), has_mask_(other.has_mask_),
-        is_masked_(other.is_masked_), is_over_(other.is_over_), has_complete_(other.has_complete_),
+      : matcher_(other.matcher_.Fork()),
+        mask_(other.mask_),
+        stop_bits_(other.stop_bits_),
+        has_mask_(other.has_mask_),
+        is_masked_(other.is_masked_),
+        is_over_(other.is_over_),
+        has_complete_(other.has_complete_),
         is_complete_(other.is_complete_) {}
 
   Result<bool> allowed(std::span<uint32_t> mask) override {
@@ -46,7 +51,8 @@ class GrammarConstraint final : public TokenConstraint {
   Result<void> accept(TokenId id) override {
     bool is_known = id >= 0 && static_cast<std::size_t>(id) / 32 < mask_.size();
     // The matcher would refuse as well, but log it.
-    if (is_known && has_mask_ && is_masked_) is_known = (mask_[static_cast<std::size_t>(id) / 32] >> (id % 32) & 1) != 0;
+    if (is_known && has_mask_ && is_masked_)
+      is_known = (mask_[static_cast<std::size_t>(id) / 32] >> (id % 32) & 1) != 0;
     has_mask_ = has_complete_ = false;
     try {
       if (is_known && !is_over_ && matcher_.AcceptToken(id)) {

@@ -1,7 +1,7 @@
 // Blocks against their double-precision twins, over odd sizes.
 //
-// F32 weights and caches with exact attention: NMSE ≤ 1e-11 (order of F32 sums over at most a few hundred terms); GELU goes
-// through ggml's half-precision table: 1e-6; flash attention rounds queries and keys to half precision: 1e-5.
+// F32 weights and caches with exact attention: NMSE ≤ 1e-11 (order of F32 sums over at most a few hundred terms); GELU
+// goes through ggml's half-precision table: 1e-6; flash attention rounds queries and keys to half precision: 1e-5.
 #include <gtest/gtest.h>
 
 #include "compute/device.h"
@@ -49,7 +49,8 @@ std::vector<float> input(std::size_t n_embd, std::size_t n_tokens) {
 reference::Rows rows_of(const std::vector<float>& x, std::size_t n_embd) {
   reference::Rows rows;
   for (std::size_t at = 0; at < x.size(); at += n_embd)
-    rows.emplace_back(x.begin() + static_cast<std::ptrdiff_t>(at), x.begin() + static_cast<std::ptrdiff_t>(at + n_embd));
+    rows.emplace_back(x.begin() + static_cast<std::ptrdiff_t>(at),
+                      x.begin() + static_cast<std::ptrdiff_t>(at + n_embd));
   return rows;
 }
 
@@ -61,8 +62,8 @@ reference::Row flat(const reference::Rows& rows) {
 
 // Runs `build` on x [n_embd, n_tokens] in a step graph over one layer of the given memory.
 template <class Build>
-std::vector<float> run(Bench& bench, const KvLayerSpec& spec, const std::vector<float>& x, std::size_t n_embd, bool flash,
-                       Build build) {
+std::vector<float> run(Bench& bench, const KvLayerSpec& spec, const std::vector<float>& x, std::size_t n_embd,
+                       bool flash, Build build) {
   const std::size_t n_tokens = x.size() / n_embd;
   KvCacheOptions options{256, 1, 256, CacheType::kF32, CacheType::kF32};
   auto cache = std::move(*KvCache::create({spec}, options, bench.device));
@@ -181,15 +182,14 @@ TEST_P(AttentionTwin, MatchesTheNaiveEvaluation) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, AttentionTwin,
-    testing::Values(
-        AttentionCase{"one_token", 32, 2, 2, 16, Bias::kNone, false, RopeKind::kNorm, 16, 0, 0, 0, 1},
-        AttentionCase{"grouped", 64, 6, 2, 16, Bias::kRequired, false, RopeKind::kNorm, 16, 0, 0, 0, 33},
-        AttentionCase{"one_kv_head", 48, 5, 1, 24, Bias::kNone, true, RopeKind::kNeox, 24, 0, 0, 0, 17},
-        AttentionCase{"partial_rope", 64, 4, 2, 20, Bias::kNone, false, RopeKind::kNeox, 12, 0, 0, 0, 29},
-        AttentionCase{"no_rope", 64, 4, 4, 16, Bias::kOptional, false, RopeKind::kNone, 0, 0, 0, 0, 40},
-        AttentionCase{"yarn", 64, 4, 2, 32, Bias::kNone, false, RopeKind::kNeox, 32, 4, 0, 0, 70},
-        AttentionCase{"window", 64, 4, 2, 16, Bias::kNone, true, RopeKind::kNeox, 16, 0, 7, 0, 41},
-        AttentionCase{"softcap", 64, 4, 2, 16, Bias::kNone, false, RopeKind::kNorm, 16, 0, 0, 2.0f, 31}),
+    testing::Values(AttentionCase{"one_token", 32, 2, 2, 16, Bias::kNone, false, RopeKind::kNorm, 16, 0, 0, 0, 1},
+                    AttentionCase{"grouped", 64, 6, 2, 16, Bias::kRequired, false, RopeKind::kNorm, 16, 0, 0, 0, 33},
+                    AttentionCase{"one_kv_head", 48, 5, 1, 24, Bias::kNone, true, RopeKind::kNeox, 24, 0, 0, 0, 17},
+                    AttentionCase{"partial_rope", 64, 4, 2, 20, Bias::kNone, false, RopeKind::kNeox, 12, 0, 0, 0, 29},
+                    AttentionCase{"no_rope", 64, 4, 4, 16, Bias::kOptional, false, RopeKind::kNone, 0, 0, 0, 0, 40},
+                    AttentionCase{"yarn", 64, 4, 2, 32, Bias::kNone, false, RopeKind::kNeox, 32, 4, 0, 0, 70},
+                    AttentionCase{"window", 64, 4, 2, 16, Bias::kNone, true, RopeKind::kNeox, 16, 0, 7, 0, 41},
+                    AttentionCase{"softcap", 64, 4, 2, 16, Bias::kNone, false, RopeKind::kNorm, 16, 0, 0, 2.0f, 31}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(GatedMlpTwin, MatchesTheNaiveEvaluation) {
@@ -201,8 +201,9 @@ TEST(GatedMlpTwin, MatchesTheNaiveEvaluation) {
       const auto x = input(static_cast<std::size_t>(n_embd), static_cast<std::size_t>(n_tokens));
       reference::Row expected;
       for (const auto& row : rows_of(x, static_cast<std::size_t>(n_embd))) {
-        const auto y = reference::gated_mlp(bench.weight("blk.0.ffn_gate.weight"), bench.weight("blk.0.ffn_up.weight"),
-                                            bench.weight("blk.0.ffn_down.weight"), row, activation == Activation::kGelu);
+        const auto y =
+            reference::gated_mlp(bench.weight("blk.0.ffn_gate.weight"), bench.weight("blk.0.ffn_up.weight"),
+                                 bench.weight("blk.0.ffn_down.weight"), row, activation == Activation::kGelu);
         expected.insert(expected.end(), y.begin(), y.end());
       }
       const auto got = run(bench, {1, 16, 16, 0}, x, static_cast<std::size_t>(n_embd), false,

@@ -237,7 +237,9 @@ TEST_P(Conformance, PlanIsWhatIsTaken) {
   EXPECT_GT(plan.weight_bytes, 0u);
 }
 
-std::vector<std::string> names() { return supported_architectures(); }
+std::vector<std::string> names() {
+  return supported_architectures();
+}
 
 INSTANTIATE_TEST_SUITE_P(Architectures, Conformance, testing::ValuesIn(names()),
                          [](const auto& test) { return test.param; });

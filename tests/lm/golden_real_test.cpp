@@ -1,9 +1,9 @@
 // Two real models against llama.cpp's recorded outputs (tests/data/real).
 //
-// F32 weights (the file dequantised), F32 cache, exact attention: smollm2 NMSE ≤ 1e-10; gemma3 ≤ 1e-6 (ggml's GELU table in
-// half precision). With the file's own quantised weights the activations are rounded to 8 bits before each product, so
-// that any difference in kernels moves logits by up to 1.5e-2: bound 3e-2, and otherwise statistics (mean NLL ± 0.015
-// over 2600 tokens; equal arg-max where the top-2 gap is ≥ 1, one miss allowed).
+// F32 weights (the file dequantised), F32 cache, exact attention: smollm2 NMSE ≤ 1e-10; gemma3 ≤ 1e-6 (ggml's GELU
+// table in half precision). With the file's own quantised weights the activations are rounded to 8 bits before each
+// product, so that any difference in kernels moves logits by up to 1.5e-2: bound 3e-2, and otherwise statistics (mean
+// NLL ± 0.015 over 2600 tokens; equal arg-max where the top-2 gap is ≥ 1, one miss allowed).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,9 @@ namespace {
 
 const std::string kFolder = HOCKET_TEST_DATA "/real/";
 
-nlohmann::json load_json(const std::string& name) { return nlohmann::json::parse(std::ifstream(kFolder + name)); }
+nlohmann::json load_json(const std::string& name) {
+  return nlohmann::json::parse(std::ifstream(kFolder + name));
+}
 
 class RealModel : public testing::TestWithParam<const char*> {
  protected:
@@ -76,7 +78,8 @@ class RealModel : public testing::TestWithParam<const char*> {
     int n_checked = 0;
     for (const auto& row : golden["rows"]) {
       if (row["model"] != GetParam() || row["weights"] != weights) continue;
-      const auto ids = golden["prompts"][GetParam()][row["prompt"].get<std::string>()]["ids"].get<std::vector<int32_t>>();
+      const auto ids =
+          golden["prompts"][GetParam()][row["prompt"].get<std::string>()]["ids"].get<std::vector<int32_t>>();
       const auto expected = read_floats(kFolder + row["file"].get<std::string>());
       const std::size_t stride = row["stride"];
       feed(*runner_, ids, ids.size() - 1, [&](std::size_t, std::span<const float> logits) {
@@ -114,9 +117,13 @@ class RealModel : public testing::TestWithParam<const char*> {
   std::shared_ptr<const GgufFile> file_;
 };
 
-TEST_P(RealModel, F32LogitsAreExact) { check_logits(*f32(), "f32", is_gemma() ? 1e-6 : 1e-10); }
+TEST_P(RealModel, F32LogitsAreExact) {
+  check_logits(*f32(), "f32", is_gemma() ? 1e-6 : 1e-10);
+}
 
-TEST_P(RealModel, QuantisedLogitsAreClose) { check_logits(*quantised(), "quant", 3e-2); }
+TEST_P(RealModel, QuantisedLogitsAreClose) {
+  check_logits(*quantised(), "quant", 3e-2);
+}
 
 TEST_P(RealModel, QuantisedLossIsTheSame) {
   const nlohmann::json golden = load_json("perplexity.json")["models"][GetParam()];
@@ -131,7 +138,8 @@ TEST_P(RealModel, F32LossIsTheSameTokenByToken) {
   ASSERT_EQ(nll.size(), golden["f32"]["nll"].size());
   EXPECT_NEAR(mean(nll), golden["f32"]["mean_nll"].get<double>(), 1e-3);
   double worst = 0;
-  for (std::size_t i = 0; i < nll.size(); ++i) worst = std::max(worst, std::abs(nll[i] - golden["f32"]["nll"][i].get<double>()));
+  for (std::size_t i = 0; i < nll.size(); ++i)
+    worst = std::max(worst, std::abs(nll[i] - golden["f32"]["nll"][i].get<double>()));
   EXPECT_LE(worst, is_gemma() ? 0.05 : 0.01);
 }
 

@@ -17,8 +17,8 @@ namespace hocket {
 
 inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// Bytes as tokens, except that ids 198 and 10, 42 and 58 have changed places: 198 is a line break and 42 a colon, as the
-// golden file has them.
+// Bytes as tokens, except that ids 198 and 10, 42 and 58 have changed places: 198 is a line break and 42 a colon, as
+// the golden file has them.
 inline const Tokenizer& sampling_tokenizer() {
   static const std::unique_ptr<Tokenizer> tokenizer = [] {
     Metadata metadata = fake::byte_vocabulary();

@@ -16,7 +16,9 @@ const json& golden() {
   return value;
 }
 
-float number(const json& value) { return value.is_string() ? kMinusInfinity : value.get<float>(); }
+float number(const json& value) {
+  return value.is_string() ? kMinusInfinity : value.get<float>();
+}
 
 void add_step(const json& step, SamplingParams& p) {
   const std::string kind = step["kind"];

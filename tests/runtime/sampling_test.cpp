@@ -178,7 +178,8 @@ TEST(Sampling, TheSeedDecides) {
 TEST(Sampling, TheStreamIsTheSameEverywhere) {
   // Eight equal candidates: the draws show three bits of each random number.
   const auto sampler = make_sampler(neutral());
-  EXPECT_EQ(draws(*sampler, padded(std::vector<float>(8, 0.0f)), 12), (std::vector<TokenId>{5, 2, 3, 7, 1, 4, 3, 1, 2, 7, 4, 4}));
+  EXPECT_EQ(draws(*sampler, padded(std::vector<float>(8, 0.0f)), 12),
+            (std::vector<TokenId>{5, 2, 3, 7, 1, 4, 3, 1, 2, 7, 4, 4}));
 }
 
 TEST(Sampling, ARandomSeedIsReportedAndRepeats) {

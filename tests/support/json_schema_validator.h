@@ -24,7 +24,8 @@ class SchemaValidator {
 
  private:
   static bool has_type(const json& value, const std::string& type) {
-    if (type == "integer") return value.is_number_integer() || (value.is_number() && value == std::floor(value.get<double>()));
+    if (type == "integer")
+      return value.is_number_integer() || (value.is_number() && value == std::floor(value.get<double>()));
     if (type == "number") return value.is_number();
     return type == std::string(value.type_name());
   }
@@ -36,11 +37,14 @@ class SchemaValidator {
 
   std::string check(const json& schema, const json& value) const {
     if (schema.is_boolean()) return schema.get<bool>() ? "" : "false schema";
-    const auto fail = [&](const std::string& key) { return key + " of " + schema.dump() + " broken by " + value.dump(); };
+    const auto fail = [&](const std::string& key) {
+      return key + " of " + schema.dump() + " broken by " + value.dump();
+    };
     for (const auto& [key, v] : schema.items()) {
       if (key == "$ref") {
         const std::string uri = v;
-        if (const auto e = check(uri == "#" ? root_ : root_.at(json::json_pointer(uri.substr(1))), value); !e.empty()) return e;
+        if (const auto e = check(uri == "#" ? root_ : root_.at(json::json_pointer(uri.substr(1))), value); !e.empty())
+          return e;
       } else if (key == "type") {
         const json types = v.is_array() ? v : json::array({v});
         if (std::none_of(types.begin(), types.end(), [&](auto& t) { return has_type(value, t); })) return fail(key);
@@ -94,7 +98,8 @@ class SchemaValidator {
 
   static bool matches_format(const std::string& text, const std::string& format) {
     static const std::string date = "\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])";
-    static const std::string time = "([01]\\d|2[0-3]):[0-5]\\d:([0-5]\\d|60)(\\.\\d+)?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)";
+    static const std::string time =
+        "([01]\\d|2[0-3]):[0-5]\\d:([0-5]\\d|60)(\\.\\d+)?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)";
     static const std::string octet = "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
     const auto is = [&](const std::string& pattern) { return std::regex_match(text, std::regex(pattern)); };
     if (format == "date") return is(date);

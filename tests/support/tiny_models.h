@@ -1,5 +1,5 @@
-// tests/support/tiny_models.h: hyper-parameters of a tiny model of every architecture. The conformance tests need nothing
-// else: weights are synthetic. An architecture without an entry here fails them.
+// tests/support/tiny_models.h: hyper-parameters of a tiny model of every architecture. The conformance tests need
+// nothing else: weights are synthetic. An architecture without an entry here fails them.
 #pragma once
 
 #include <optional>
@@ -45,6 +45,8 @@ inline std::optional<Metadata> tiny_metadata(const std::string& arch) {
 
 // How far two ways of computing the same logits may be apart (NMSE) with F32 weights and caches: the order of F32 sums.
 // ggml's GELU goes through a table in half precision, in which a last-bit difference of the input becomes one of 2^-11.
-inline double rounding_bound(const std::string& arch) { return arch == "gemma3" ? 1e-6 : 1e-10; }
+inline double rounding_bound(const std::string& arch) {
+  return arch == "gemma3" ? 1e-6 : 1e-10;
+}
 
 }  // namespace hocket::test

@@ -67,7 +67,8 @@ TEST(GrammarReal, TextOfAnEncodedAnswerPasses) {
   ASSERT_TRUE(compiler.ok());
   auto made = (*compiler)->json_object();
   ASSERT_TRUE(made.ok());
-  const auto ids = tokenizer->encode(R"({"name": "Zoë 😀", "list": [1, -2.5, null], "nested": {"ok": true}})", {false, false});
+  const auto ids =
+      tokenizer->encode(R"({"name": "Zoë 😀", "list": [1, -2.5, null], "nested": {"ok": true}})", {false, false});
   ASSERT_TRUE(ids.ok());
   std::vector<uint32_t> mask((tokenizer->size() + 100 + 31) / 32);
   for (const TokenId id : *ids) {

@@ -55,7 +55,8 @@ TEST(Gbnf, AcceptsTheLanguageItDescribes) {
   const std::vector<Language> cases{
       {R"(root ::= "yes" | "no")", {"yes", "no"}, {"", "y", "yesno"}},
       {"root ::= item-list # the rest is a comment \"x\"\nitem-list ::= item (\", \" item)*\n\nitem ::= [a-c]+\n",
-       {"a", "abc, b"}, {"a,", "d"}},
+       {"a", "abc, b"},
+       {"a,", "d"}},
       {R"(root ::= [^"\\\n]+)", {"abc", "ü€😀"}, {"a\"", "\\", "\n", ""}},
       {R"(root ::= [a\-\]^]*)", {"", "a-]^"}, {"b", "\\"}},
       {R"(root ::= [\x41-\x43] "\u00e9" "\U0001F600" "\t\"\\\[\]")", {"A\u00e9\U0001F600\t\"\\[]"}, {"D"}},

@@ -66,7 +66,7 @@ const std::vector<std::string>& mixed_alphabet() {
   static const std::vector<std::string> alphabet{
       "a", "b", "Z", "Q",   "é", "É", "ǅ", "ʰ",  "漢", "カ", "한",     "ไ",      "\u0301", "\u0940",
       "1", "2", "٣", "½",   " ", " ", " ", "\n", "\r", "\t", "\u00A0", "\u3000", "\u180E", "\u0085",
-      "'", "s", "S", "'ll", "!", "/", ".", "$",  "…",  "😀",  "\u200D", "\uFEFF"};
+      "'", "s", "S", "'ll", "!", "/", ".", "$",  "…",  "😀", "\u200D", "\uFEFF"};
   return alphabet;
 }
 

@@ -1,5 +1,5 @@
-// A good file, cut at every byte of its header and with every bit of its header flipped: each variant is a clean error or
-// a file whose tensors can all be read.
+// A good file, cut at every byte of its header and with every bit of its header flipped: each variant is a clean error
+// or a file whose tensors can all be read.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -20,8 +20,12 @@ struct Case {
   const char* message;  // part of it
 };
 
-RawGguf raw() { return {}; }
-RawGguf one_key(std::string_view name) { return raw().head(0, 1).text(name); }
+RawGguf raw() {
+  return {};
+}
+RawGguf one_key(std::string_view name) {
+  return raw().head(0, 1).text(name);
+}
 RawGguf one_array(uint32_t item_type, uint64_t n) {
   return one_key("list").put(kArray).put(item_type).put(n);
 }
@@ -53,15 +57,19 @@ std::vector<Case> cases() {
       {"tensors that are not there", raw().head(60'000, 0).zeros(100), bad, "", "inside its tables"},
       {"keys that are not there", raw().head(0, 60'000).zeros(100), bad, "", "inside its tables"},
 
-      {"key length 2^64-1", raw().head(0, 1).put(kHuge).zeros(32), bad, "", "a metadata key at byte 24 has 18446744073709551615"},
+      {"key length 2^64-1", raw().head(0, 1).put(kHuge).zeros(32), bad, "",
+       "a metadata key at byte 24 has 18446744073709551615"},
       {"key longer than allowed", raw().head(0, 1).put<uint64_t>(65'536).zeros(70'000), bad, "", "at most 65535"},
-      {"key past the end", raw().head(0, 1).put<uint64_t>(500).zeros(32), bad, "", "500 bytes needed at byte 32, 32 left"},
+      {"key past the end", raw().head(0, 1).put<uint64_t>(500).zeros(32), bad, "",
+       "500 bytes needed at byte 32, 32 left"},
       {"empty key", one_key("").put(kU32).put<uint32_t>(1).zeros(9), bad, "", "empty metadata key at byte 24"},
       {"value type 13", one_key("k").put<uint32_t>(13).zeros(64), bad, "k", "unknown value type 13 at byte 33"},
-      {"value cut", one_key("some.key").put<uint32_t>(10).put<uint32_t>(1), bad, "some.key", "the value of metadata key some.key"},
+      {"value cut", one_key("some.key").put<uint32_t>(10).put<uint32_t>(1), bad, "some.key",
+       "the value of metadata key some.key"},
       {"bool 2", one_key("k").put(kBool).put<uint8_t>(2).zeros(8), bad, "k", "2 at byte 37 is not a boolean"},
       {"string length 2^64-1", one_key("k").put(kString).put(kHuge).zeros(8), bad, "k", "at most 16777216"},
-      {"string past the end", one_key("k").put(kString).put<uint64_t>(1'000'000).zeros(8), bad, "k", "1000000 bytes needed"},
+      {"string past the end", one_key("k").put(kString).put<uint64_t>(1'000'000).zeros(8), bad, "k",
+       "1000000 bytes needed"},
       {"array of arrays", one_array(kArray, 1).zeros(32), bad, "list", "array of arrays at byte 40"},
       {"array of type 99", one_array(99, 1).zeros(32), bad, "list", "unknown array element type 99"},
       {"array of 2^64-1 bytes", one_array(0, kHuge).zeros(32), bad, "list", "needs more than 67108864 bytes"},
@@ -69,18 +77,19 @@ std::vector<Case> cases() {
       {"array of 2^60 strings", one_array(kString, uint64_t{1} << 60).zeros(32), bad, "list", "needs more than"},
       {"array past the end", one_array(kU32, 1'000).zeros(32), bad, "list", "4000 bytes needed"},
       {"strings past the end", one_array(kString, 1'000).zeros(32), bad, "list", "8000 bytes needed"},
-      {"bad string in array", one_array(kString, 2).text("a").put(kHuge).zeros(32), bad, "list", "18446744073709551615"},
+      {"bad string in array", one_array(kString, 2).text("a").put(kHuge).zeros(32), bad, "list",
+       "18446744073709551615"},
       {"bool array", one_array(kBool, 3).put<uint8_t>(1).put<uint8_t>(9).zeros(8), bad, "list", "element 1 (9)"},
       {"u64 array past 2^63", one_array(10, 1).put(kHuge), bad, "list", "passes 2^63"},
       {"key twice", raw().head(0, 2).key<uint32_t>("k", kU32, 1).key<uint32_t>("k", kU32, 1), bad, "k", "occurs twice"},
-      {"control characters in a key", raw().head(0, 2).key<uint32_t>("a\nb", kU32, 1).key<uint32_t>("a\nb", kU32, 1), bad, "a?b",
-       "metadata key a?b occurs twice"},
+      {"control characters in a key", raw().head(0, 2).key<uint32_t>("a\nb", kU32, 1).key<uint32_t>("a\nb", kU32, 1),
+       bad, "a?b", "metadata key a?b occurs twice"},
 
       {"alignment 0", alignment(0), bad, "general.alignment", "0 is not a power of two"},
       {"alignment 24", alignment(24), bad, "general.alignment", "24 is not a power of two"},
       {"alignment 2 MiB", alignment(2u << 20), bad, "general.alignment", "up to 1048576"},
-      {"alignment of another type", raw().head(0, 1).text("general.alignment").put(kString).text("32"), bad, "general.alignment",
-       "expected an integer"},
+      {"alignment of another type", raw().head(0, 1).text("general.alignment").put(kString).text("32"), bad,
+       "general.alignment", "expected an integer"},
 
       {"tensor name too long", one_tensor(std::string(257, 'n'), {1}, kF32, 0), bad, "", "at most 256"},
       {"tensor name empty", one_tensor("", {1}, kF32, 0), bad, "", "the tensor name at byte 24 is empty"},
@@ -94,11 +103,13 @@ std::vector<Case> cases() {
       {"type removed later", one_tensor("t", {32}, 36, 0), bad, "t", "tensor type 36"},
       {"type unknown", one_tensor("t", {32}, GGML_TYPE_COUNT, 0), bad, "t", "unknown or removed"},
       {"type 2^32-1", one_tensor("t", {32}, ~0u, 0), bad, "t", "4294967295"},
-      {"half a block", one_tensor("t", {16}, GGML_TYPE_Q4_0, 0), bad, "t", "rows of 16 elements are not whole blocks of 32"},
+      {"half a block", one_tensor("t", {16}, GGML_TYPE_Q4_0, 0), bad, "t",
+       "rows of 16 elements are not whole blocks of 32"},
       {"bytes overflow", one_tensor("t", {int64_t{1} << 62}, kF32, 0), bad, "t", "its size overflows"},
       {"product overflows to 0", one_tensor("t", {int64_t{1} << 32, int64_t{1} << 32}, kF32, 0), bad, "t", "overflows"},
       {"elements overflow", one_tensor("t", {int64_t{1} << 62, 3}, GGML_TYPE_Q1_0, 0), bad, "t", "overflows"},
-      {"larger than the file", one_tensor("t", {1'000'000}, kF32, 0), bad, "t", "its 4000000 bytes at offset 0 pass the end"},
+      {"larger than the file", one_tensor("t", {1'000'000}, kF32, 0), bad, "t",
+       "its 4000000 bytes at offset 0 pass the end"},
       {"one byte too many", one_tensor("t", {65}, GGML_TYPE_I8, 0), bad, "t", "pass the end"},
       {"offset past the end", one_tensor("t", {1}, kF32, 4096), bad, "t", "pass the end"},
       {"offset 2^64-32", one_tensor("t", {16}, kF32, kHuge - 31), bad, "t", "pass the end"},

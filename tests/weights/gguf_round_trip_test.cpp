@@ -97,12 +97,14 @@ TEST(GgufRoundTrip, MetadataComeBack) {
     if (const auto* array = std::get_if<MetadataArray>(&value)) {
       EXPECT_EQ(std::get<MetadataArray>(*other).items, array->items) << key;
     } else {
-      std::visit([&, k = key](const auto& v) {
-        using Value = std::decay_t<decltype(v)>;
-        if constexpr (!std::is_same_v<Value, MetadataArray>) {
-          EXPECT_EQ(std::get<Value>(*other), v) << k;
-        }
-      }, value);
+      std::visit(
+          [&, k = key](const auto& v) {
+            using Value = std::decay_t<decltype(v)>;
+            if constexpr (!std::is_same_v<Value, MetadataArray>) {
+              EXPECT_EQ(std::get<Value>(*other), v) << k;
+            }
+          },
+          value);
     }
   }
 }
@@ -123,9 +125,12 @@ TEST(GgufRoundTrip, GgmlReadsWhatWeWrite) {
   const TempFolder folder;
   const std::string path = folder.file("m.gguf");
   ASSERT_TRUE(writer.write(path).ok());
-  const std::unique_ptr<gguf_context, decltype(&gguf_free)> other(gguf_init_from_file(path.c_str(), {true, nullptr}), gguf_free);
+  const std::unique_ptr<gguf_context, decltype(&gguf_free)> other(gguf_init_from_file(path.c_str(), {true, nullptr}),
+                                                                  gguf_free);
   ASSERT_NE(other, nullptr);
-  const auto type_of = [&other](const char* key) { return gguf_get_kv_type(other.get(), gguf_find_key(other.get(), key)); };
+  const auto type_of = [&other](const char* key) {
+    return gguf_get_kv_type(other.get(), gguf_find_key(other.get(), key));
+  };
   EXPECT_EQ(type_of("llama.block_count"), GGUF_TYPE_UINT32);
   EXPECT_EQ(type_of("negative"), GGUF_TYPE_INT32);
   EXPECT_EQ(type_of("epsilon"), GGUF_TYPE_FLOAT32);
@@ -149,10 +154,20 @@ TEST(GgufRoundTrip, GgmlReadsWhatWeWrite) {
 TEST(GgufRoundTrip, EveryScalarAndArrayTypeIsRead) {
   RawGguf raw;
   raw.head(0, 24)
-      .key<uint8_t>("u8", 0, 200).key<int8_t>("i8", 1, -100).key<uint16_t>("u16", 2, 60000)
-      .key<int16_t>("i16", 3, -30000).key<uint32_t>("u32", 4, 4000000000u).key<int32_t>("i32", 5, -2000000000)
-      .key<float>("f32", 6, 1.5f).key<uint8_t>("bool", 7, 1).text("string").put<uint32_t>(8).text("s")
-      .key<uint64_t>("u64", 10, 5).key<int64_t>("i64", 11, -5).key<double>("f64", 12, 2.5);
+      .key<uint8_t>("u8", 0, 200)
+      .key<int8_t>("i8", 1, -100)
+      .key<uint16_t>("u16", 2, 60000)
+      .key<int16_t>("i16", 3, -30000)
+      .key<uint32_t>("u32", 4, 4000000000u)
+      .key<int32_t>("i32", 5, -2000000000)
+      .key<float>("f32", 6, 1.5f)
+      .key<uint8_t>("bool", 7, 1)
+      .text("string")
+      .put<uint32_t>(8)
+      .text("s")
+      .key<uint64_t>("u64", 10, 5)
+      .key<int64_t>("i64", 11, -5)
+      .key<double>("f64", 12, 2.5);
   const auto array = [&raw](std::string_view name, uint32_t type, auto a, auto b) {
     raw.text(name).put<uint32_t>(9).put<uint32_t>(type).template put<uint64_t>(2).put(a).put(b);
   };
@@ -199,8 +214,12 @@ TEST(GgufRoundTrip, EveryScalarAndArrayTypeIsRead) {
 
 TEST(GgufRoundTrip, Version2AndScalarsAndOverlapAreFine) {
   RawGguf raw;
-  raw.head(3, 0, 2).tensor("scalar", {}, GGML_TYPE_F32, 0).tensor("same", {2}, GGML_TYPE_F32, 0)
-      .tensor("later", {1, 2}, GGML_TYPE_I8, 32).pad().zeros(34);
+  raw.head(3, 0, 2)
+      .tensor("scalar", {}, GGML_TYPE_F32, 0)
+      .tensor("same", {2}, GGML_TYPE_F32, 0)
+      .tensor("later", {1, 2}, GGML_TYPE_I8, 32)
+      .pad()
+      .zeros(34);
   const auto file = GgufFile::parse(raw.bytes());
   ASSERT_TRUE(file.ok()) << file.error().message;
   EXPECT_EQ((*file)->version(), 2);
@@ -298,10 +317,14 @@ TEST(GgufWriterErrors, LeaveNoPartialFile) {
 TEST(GgufWriter, StreamsInPieces) {
   GgufWriter writer;
   const Bytes data = random_bytes(4000, 3);
-  ASSERT_TRUE(writer.add_stream("x", GGML_TYPE_F32, {1000}, [&](const ByteSink& sink) -> Result<void> {
-    for (std::size_t at = 0; at < data.size(); at += 800) TRY(sink(std::span(data).subspan(at, 800)));
-    return {};
-  }).ok());
+  ASSERT_TRUE(writer
+                  .add_stream("x", GGML_TYPE_F32, {1000},
+                              [&](const ByteSink& sink) -> Result<void> {
+                                for (std::size_t at = 0; at < data.size(); at += 800)
+                                  TRY(sink(std::span(data).subspan(at, 800)));
+                                return {};
+                              })
+                  .ok());
   const auto image = writer.image();
   ASSERT_TRUE(image.ok());
   const auto file = GgufFile::parse(*image);

@@ -1,4 +1,5 @@
-// tests/weights/raw_gguf.h: builds GGUF bytes by hand, right or wrong in every place; and a folder that cleans itself up.
+// tests/weights/raw_gguf.h: builds GGUF bytes by hand, right or wrong in every place; and a folder that cleans itself
+// up.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// tests/support/reference/transformer.h: naive double-precision twins of the language-model blocks. Written for reading:
-// plain loops over rows, no cache, no batching.
+// tests/support/reference/transformer.h: naive double-precision twins of the language-model blocks. Written for
+// reading: plain loops over rows, no cache, no batching.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,8 @@ inline Row rms_norm(const Row& x, const Row& weight, double eps) {
   double sum = 0;
   for (const double v : x) sum += v * v;
   Row y(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[i] / std::sqrt(sum / static_cast<double>(x.size()) + eps) * weight[i];
+  for (std::size_t i = 0; i < x.size(); ++i)
+    y[i] = x[i] / std::sqrt(sum / static_cast<double>(x.size()) + eps) * weight[i];
   return y;
 }
 
@@ -32,7 +33,7 @@ struct Rope {
   bool half_split = false;  // (j, j + n/2) instead of (2j, 2j + 1)
   std::size_t n_rot = 0;
   double base = 10000, scale = 1;
-  Row factors;           // divisors of θ, empty = 1
+  Row factors;  // divisors of θ, empty = 1
   bool yarn = false;
   double yarn_factor = 1, n_ctx_orig = 0, beta_fast = 32, beta_slow = 1;
 };
@@ -44,7 +45,8 @@ inline void rotate(double* head, double position, const Rope& rope) {
     return n * std::log(rope.n_ctx_orig / (2 * M_PI * beta)) / (2 * std::log(rope.base));
   };
   for (std::size_t j = 0; j < rope.n_rot / 2; ++j) {
-    const double f = std::pow(rope.base, -2.0 * static_cast<double>(j) / n) / (rope.factors.empty() ? 1 : rope.factors[j]);
+    const double f =
+        std::pow(rope.base, -2.0 * static_cast<double>(j) / n) / (rope.factors.empty() ? 1 : rope.factors[j]);
     double theta = position * f * rope.scale, amplitude = 1;
     if (rope.yarn) {
       const double lo = std::max(0.0, std::floor(corr(rope.beta_fast)));
@@ -74,13 +76,15 @@ struct AttentionWeights {
 
 // Causal self-attention of tokens at positions 0, 1, ….
 inline Rows attention(const AttentionWeights& w, const Rows& h) {
-  const auto project = [&](const Row& weight, const Row& bias, const Row& norm, const Row& x, bool rotated, double pos) {
+  const auto project = [&](const Row& weight, const Row& bias, const Row& norm, const Row& x, bool rotated,
+                           double pos) {
     Row y = product(weight, x);
     for (std::size_t i = 0; i < bias.size(); ++i) y[i] += bias[i];
     for (std::size_t at = 0; at < y.size(); at += w.head_dim) {
       if (!norm.empty()) {
-        const Row head = rms_norm(Row(y.begin() + static_cast<std::ptrdiff_t>(at),
-                                      y.begin() + static_cast<std::ptrdiff_t>(at + w.head_dim)), norm, w.eps);
+        const Row head = rms_norm(
+            Row(y.begin() + static_cast<std::ptrdiff_t>(at), y.begin() + static_cast<std::ptrdiff_t>(at + w.head_dim)),
+            norm, w.eps);
         std::copy(head.begin(), head.end(), y.begin() + static_cast<std::ptrdiff_t>(at));
       }
       if (rotated && w.rope.n_rot > 0) rotate(y.data() + at, pos, w.rope);
@@ -118,7 +122,9 @@ inline Rows attention(const AttentionWeights& w, const Rows& h) {
   return out;
 }
 
-inline double silu(double x) { return x / (1 + std::exp(-x)); }
+inline double silu(double x) {
+  return x / (1 + std::exp(-x));
+}
 inline double gelu(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
