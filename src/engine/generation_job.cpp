@@ -82,7 +82,9 @@ Result<PromptLane::Filled> GenerationJob::fill(PromptLane& lane, const PreparedP
     hooks.every_row = true;
     hooks.on_rows = [&, n_top](std::size_t first, std::size_t n_rows) -> Result<void> {
       for (std::size_t i = 0; i < n_rows && first + i + 1 < prompt.ids.size(); ++i) {
-        const RowLogprobs row = row_logprobs(lane.runner().output(i), prompt.ids[first + i + 1], n_top);
+        std::span<const float> logits = lane.runner().output(i);
+        logits = logits.first(std::min(logits.size(), tokenizer_->size()));
+        const RowLogprobs row = row_logprobs(logits, prompt.ids[first + i + 1], n_top);
         echoed.push_back(describe_logprobs(*tokenizer_, row));
       }
       return {};

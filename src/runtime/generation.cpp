@@ -49,7 +49,9 @@ Result<GeneratedToken> Generation::advance(std::span<const float> logits) {
   last_ = token.id;
   ++n_tokens_;
   if (options_.top_logprobs) {
-    token.logprobs = row_logprobs(logits, token.id, static_cast<std::size_t>(*options_.top_logprobs));
+    // A row may be wider than the vocabulary; what is beyond can never be drawn.
+    const std::span<const float> row = logits.first(std::min(logits.size(), tokenizer_->size()));
+    token.logprobs = row_logprobs(row, token.id, static_cast<std::size_t>(*options_.top_logprobs));
   }
   if (constraint_) TRY(constraint_->accept(token.id));
 

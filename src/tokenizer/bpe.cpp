@@ -30,7 +30,7 @@ class ByteBpe : public TokenModel {
       single_byte_tokens_[byte] = vocabulary.find(std::string_view(&single, 1));
     }
     if (n_missing > 0)
-      log_warn("{} bytes of UTF-8 text have no token in this vocabulary; text that has them loses them", n_missing);
+      log_debug("{} bytes of UTF-8 text have no token in this vocabulary; text that has them loses them", n_missing);
   }
 
   Result<void> encode(std::string_view text, bool, std::vector<TokenId>& out) const override {
