@@ -211,7 +211,8 @@ Result<void> WeightSet::allocate_buffers() {
   std::map<ggml_backend_buffer_type_t, std::vector<Slot*>> by_type;
   for (auto& slot : slots_)
     if (!slot->in_place) by_type[slot->buffer_type].push_back(slot.get());
-  for (auto& [type, slots] : by_type) {
+  for (auto& [buffer_type, slots] : by_type) {
+    const ggml_backend_buffer_type_t type = buffer_type;
     const uint64_t alignment = ggml_backend_buft_get_alignment(type);
     const auto padded = [&](const Slot* slot) {
       const uint64_t size = ggml_backend_buft_get_alloc_size(type, slot->tensor);
