@@ -3,8 +3,7 @@
 // Fused query-key-value and gate-up projections (separate ones are accepted), half-split rope over part of each head
 // with LongRoPE factors chosen by the context size. The sliding-window key is ignored. Source: language-models.md §3.6.
 #include "lm/arch/registry.h"
-#include "lm/blocks/attention.h"
-#include "lm/blocks/mlp.h"
+#include "lm/blocks/pre_norm_block.h"
 #include "lm/blocks/rope_factors.h"
 
 namespace hocket {
@@ -12,12 +11,7 @@ namespace hocket {
 namespace {
 
 struct Phi3 {
-  struct Layer {
-    RmsNorm attn_norm;
-    Attention attn;
-    RmsNorm ffn_norm;
-    GatedMlp ffn;
-  };
+  using Layer = PreNormBlock;
   HParams hp;
   RopeFactors factors;
 
@@ -31,16 +25,15 @@ struct Phi3 {
 
   Layer make_layer(WeightSet& w, std::size_t il) const {
     const std::string p = block_prefix(il);
-    return {RmsNorm::make(w, p + "attn_norm", hp.n_embd, hp.rms_eps), Attention::make(w, p, AttentionSpec::of(hp, il)),
-            RmsNorm::make(w, p + "ffn_norm", hp.n_embd, hp.rms_eps),
-            GatedMlp::make(w, p, hp.n_embd, hp.n_ff[il], Activation::kSilu, Bias::kNone, /*fused=*/true)};
+    return PreNormBlock::make(
+        w, p, AttentionSpec::of(hp, il),
+        GatedMlp::make(w, p, hp.n_embd, hp.n_ff[il], Activation::kSilu, Bias::kNone, /*fused=*/true));
   }
 
   KvLayerSpec memory_of(std::size_t il) const { return {hp.n_kv_head[il], hp.head_dim_k, hp.head_dim_v, 0}; }
 
   Tensor run_layer(StepGraph& g, const Layer& l, std::size_t il, Tensor x) const {
-    x = g.residual(x, l.attn.run(g, il, l.attn_norm.run(g, x), factors.get(g)));
-    return g.residual(x, l.ffn.run(g, l.ffn_norm.run(g, x)));
+    return l.run(g, il, x, factors.get(g));
   }
 
   FrameSpec frame() const { return {.head_bias = Bias::kOptional}; }

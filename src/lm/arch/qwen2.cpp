@@ -2,8 +2,7 @@
 //
 // As llama, with half-split rope and required offsets on query, key and value. Source: language-models.md §3.2.
 #include "lm/arch/registry.h"
-#include "lm/blocks/attention.h"
-#include "lm/blocks/mlp.h"
+#include "lm/blocks/pre_norm_block.h"
 #include "lm/blocks/rope_factors.h"
 
 namespace hocket {
@@ -11,12 +10,7 @@ namespace hocket {
 namespace {
 
 struct Qwen2 {
-  struct Layer {
-    RmsNorm attn_norm;
-    Attention attn;
-    RmsNorm ffn_norm;
-    GatedMlp ffn;
-  };
+  using Layer = PreNormBlock;
   HParams hp;
   RopeFactors factors;
 
@@ -32,16 +26,13 @@ struct Qwen2 {
     const std::string p = block_prefix(il);
     AttentionSpec attn = AttentionSpec::of(hp, il);
     attn.qkv_bias = Bias::kRequired;
-    return {RmsNorm::make(w, p + "attn_norm", hp.n_embd, hp.rms_eps), Attention::make(w, p, attn),
-            RmsNorm::make(w, p + "ffn_norm", hp.n_embd, hp.rms_eps),
-            GatedMlp::make(w, p, hp.n_embd, hp.n_ff[il], Activation::kSilu)};
+    return PreNormBlock::make(w, p, attn, GatedMlp::make(w, p, hp.n_embd, hp.n_ff[il], Activation::kSilu));
   }
 
   KvLayerSpec memory_of(std::size_t il) const { return {hp.n_kv_head[il], hp.head_dim_k, hp.head_dim_v, 0}; }
 
   Tensor run_layer(StepGraph& g, const Layer& l, std::size_t il, Tensor x) const {
-    x = g.residual(x, l.attn.run(g, il, l.attn_norm.run(g, x), factors.get(g)));
-    return g.residual(x, l.ffn.run(g, l.ffn_norm.run(g, x)));
+    return l.run(g, il, x, factors.get(g));
   }
 
   FrameSpec frame() const { return {.head_bias = Bias::kOptional}; }
