@@ -229,22 +229,30 @@ std::vector<KvCache::Part> KvCache::parts() const {
   return parts;
 }
 
+uint64_t KvCache::layout() const {
+  uint64_t layout = 0xCBF29CE484222325ull;
+  for (const CellPool& pool : pools_) layout = mix(layout, pool.window());
+  for (const Part& part : parts()) {
+    layout = mix(layout, part.pool);
+    layout = mix(layout, static_cast<uint64_t>(part.tensor->type));
+    layout = mix(layout, static_cast<uint64_t>(part.tensor->ne[0]));
+  }
+  return layout;
+}
+
 Result<std::vector<std::byte>> KvCache::snapshot(SeqId seq) const {
   if (!valid(seq)) return Error(ErrorCode::kInvalid, fmt::format("there is no sequence {}", seq), "seq");
   SnapshotHeader header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.length = length(seq);
-  header.layout = 0xCBF29CE484222325ull;
+  header.layout = layout();
   header.n_bytes = sizeof header;
   std::vector<std::vector<uint32_t>> cells;
   for (const CellPool& pool : pools_) {
     cells.push_back(pool.live_cells(seq, length(seq)));
-    header.layout = mix(header.layout, pool.window());
     header.n_bytes += sizeof(uint64_t) + cells.back().size() * sizeof(int32_t);
   }
   for (const Part& part : parts()) {
-    header.layout = mix(mix(mix(header.layout, part.pool), static_cast<uint64_t>(part.tensor->type)),
-                        static_cast<uint64_t>(part.tensor->ne[0]));
     header.n_bytes += cells[part.pool].size() * part.tensor->nb[1];
   }
 
@@ -280,12 +288,7 @@ Result<void> KvCache::restore(SeqId seq, std::span<const std::byte> snapshot) {
   if (!take(&header, sizeof header) || std::memcmp(header.magic, kMagic, sizeof kMagic) != 0)
     return damaged("has no valid header");
   if (header.n_bytes != snapshot.size()) return damaged("is incomplete");
-  uint64_t layout = 0xCBF29CE484222325ull;
-  for (const CellPool& pool : pools_) layout = mix(layout, pool.window());
-  for (const Part& part : parts())
-    layout = mix(mix(mix(layout, part.pool), static_cast<uint64_t>(part.tensor->type)),
-                 static_cast<uint64_t>(part.tensor->ne[0]));
-  if (layout != header.layout) return damaged("belongs to another model or cache type");
+  if (layout() != header.layout) return damaged("belongs to another model or cache type");
 
   // Everything is checked before the sequence is touched.
   std::vector<std::vector<int32_t>> positions(pools_.size());

@@ -113,6 +113,8 @@ class KvCache : public SequenceMemory {
     std::size_t pool;
   };
   std::vector<Part> parts() const;
+  // Equal for caches that can read each other's snapshots: windows, types and row widths.
+  uint64_t layout() const;
 
   KvCacheOptions options_;
   std::vector<Layer> layers_;
