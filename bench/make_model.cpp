@@ -97,9 +97,13 @@ Result<void> make(const std::string& shape_name, const std::string& recipe_name,
   if (recipe == kRecipes.end()) return Error(ErrorCode::kInvalid, "unknown type " + recipe_name);
   const Metadata metadata = metadata_of(shape->second, shape_name);
   auto source = std::make_shared<SyntheticWeights>(1);
-  TRY_ASSIGN(const ggml_backend_dev_t device, find_device(""));
+  LoadedModel::DeclareOptions options;
+  TRY_ASSIGN(options.device, find_device(""));
+  options.n_vocab = shape->second.n_vocab;
+  options.repack = false;
+  options.nextn = LoadedModel::Nextn::kRequired;
   // Declaring the model makes the source list every tensor that the architecture asks for.
-  TRY_ASSIGN(const auto model, LoadedModel::declare(metadata, source, shape->second.n_vocab, device, false));
+  TRY_ASSIGN(const auto model, LoadedModel::declare(metadata, source, options));
   GgufWriter writer(metadata);
   for (const TensorInfo& tensor : source->made()) {
     const ggml_type type = type_of(tensor, recipe->second);

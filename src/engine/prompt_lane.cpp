@@ -46,6 +46,7 @@ Result<PromptLane::Filled> PromptLane::prefill(std::span<const TokenId> tokens, 
   PrefillHooks recording = hooks;
   recording.on_progress = [&](std::size_t n_done) -> Result<void> {
     tokens_.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n_done));
+    if (n_done % runner_->options().n_batch == 0) runner_->memory().checkpoint(kPromptSeq);
     return hooks.on_progress ? hooks.on_progress(n_done) : Result<void>();
   };
   TRY(hocket::prefill(*runner_, kPromptSeq, tokens, recording, cancel));

@@ -3,8 +3,7 @@
 // Owns     weights (or the mapping of the file they stay in).
 // Threads  const after load().
 // Errors   load(): kUnsupported for an architecture that is not registered (the message lists those that are),
-// kBadModel
-//          naming the missing key or tensor with the expected shape, kOutOfMemory.
+//          kBadModel naming the missing key or tensor with the expected shape, kOutOfMemory.
 // Cost     load() touches each weight at most once; with mmap and no repacking nothing is copied.
 #pragma once
 
@@ -20,10 +19,19 @@
 
 namespace hocket {
 
+// Layers [first, end) of a model; end 0: to the last one. The part with layer 0 embeds tokens, the one with the last
+// layer has the head.
+struct LayerRange {
+  std::size_t first = 0;
+  std::size_t end = 0;
+};
+
 struct LoadOptions {
   std::string device;                   // as --list-devices names it; "" = CPU
   bool repack = true;                   // rearrange weights for faster kernels where they exist
   std::function<bool(float)> progress;  // called with 0..1; returning false cancels the load
+  LayerRange layers;
+  bool nextn = true;  // load the NextN block where the file has one
 };
 
 // What a user may want to know about a model; also of one that cannot run.
@@ -35,6 +43,7 @@ struct ModelSummary {
   uint64_t weight_bytes = 0;
   std::size_t n_layer = 0, n_embd = 0, n_head = 0, n_kv_head = 0, n_vocab = 0, n_ctx_train = 0;
   std::string pooling;  // "none", "mean", "cls", "last": for embeddings
+  bool nextn = false;   // has a NextN block to draft with
 };
 
 class LanguageModel {
@@ -42,7 +51,8 @@ class LanguageModel {
   // `file` must outlive the model when it is mapped.
   static Result<std::unique_ptr<LanguageModel>> load(std::shared_ptr<const GgufFile> file, const LoadOptions& options);
   // Random weights for these hyper-parameters: tests and benches that need no file. The same seed gives the same model.
-  static Result<std::unique_ptr<LanguageModel>> synthetic(const Metadata& metadata, uint64_t seed, int64_t n_vocab);
+  static Result<std::unique_ptr<LanguageModel>> synthetic(const Metadata& metadata, uint64_t seed, int64_t n_vocab,
+                                                          LayerRange layers = {});
   virtual ~LanguageModel() = default;
 
   virtual const ModelSummary& summary() const = 0;

@@ -13,9 +13,6 @@ namespace hocket {
 namespace {
 
 constexpr std::string_view kEmbedding = "token_embd.weight";
-constexpr std::string_view kHead = "output.weight";
-// Generous: an attention layer of today takes under 40.
-constexpr std::size_t kNodesPerLayer = 128;
 
 ModelSummary summarise(const HParams& hp, const Metadata& metadata) {
   ModelSummary summary;
@@ -57,20 +54,38 @@ Result<int64_t> vocabulary_size(const GgufFile& file) {
 }
 
 Result<std::unique_ptr<LoadedModel>> declare_file(const GgufFile& file, std::shared_ptr<const GgufFile> shared,
-                                                  ggml_backend_dev_t device, bool repack) {
+                                                  const LoadOptions& load) {
   TRY_ASSIGN(const std::string type, file.metadata().string_or("general.type", "model"));
   if (type != "model")
     return Error(ErrorCode::kUnsupported, fmt::format("this file is a \"{}\", not a model", type), "general.type");
-  TRY_ASSIGN(const int64_t n_vocab, vocabulary_size(file));
-  return LoadedModel::declare(file.metadata(), std::make_shared<FileWeights>(std::move(shared)), n_vocab, device,
-                              repack);
+  LoadedModel::DeclareOptions options;
+  TRY_ASSIGN(options.device, find_device(load.device));
+  TRY_ASSIGN(options.n_vocab, vocabulary_size(file));
+  options.repack = load.repack;
+  options.layers = load.layers;
+  options.nextn = load.nextn ? LoadedModel::Nextn::kIfPresent : LoadedModel::Nextn::kLeaveOut;
+  return LoadedModel::declare(file.metadata(), std::make_shared<FileWeights>(std::move(shared)), options);
+}
+
+Result<LayerRange> checked_range(const LayerRange& asked, const HParams& hp, const Architecture& arch) {
+  const auto n_layer = static_cast<std::size_t>(hp.n_layer);
+  const LayerRange range{asked.first, asked.end == 0 ? n_layer : asked.end};
+  if (range.first >= range.end || range.end > n_layer)
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("layers {} to {} are no range of a model of {} layers", asked.first, asked.end, n_layer),
+                 "layers");
+  for (const std::size_t cut : {range.first, range.end})
+    if (cut > 0 && cut < n_layer && !arch.can_start_at(cut))
+      return Error(ErrorCode::kUnsupported, fmt::format("{} models cannot be cut before layer {}", hp.arch, cut),
+                   "layers");
+  return range;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<LoadedModel>> LoadedModel::declare(const Metadata& metadata,
-                                                          std::shared_ptr<WeightSource> source, int64_t n_vocab,
-                                                          ggml_backend_dev_t device, bool repack) {
+                                                          std::shared_ptr<WeightSource> source,
+                                                          const DeclareOptions& options) {
   TRY_ASSIGN(const std::string arch, metadata.string("general.architecture"));
   const ArchitectureRow* row = nullptr;
   for (const ArchitectureRow& candidate : architectures())
@@ -82,65 +97,35 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::declare(const Metadata& metada
                  "general.architecture");
 
   std::unique_ptr<LoadedModel> model(new LoadedModel());
-  model->device_ = device;
-  TRY_ASSIGN(model->hp_, HParams::read(metadata, n_vocab));
+  model->device_ = options.device;
+  TRY_ASSIGN(model->hp_, HParams::read(metadata, options.n_vocab));
   const HParams& hp = model->hp_;
   TRY_ASSIGN(model->arch_, row->make(hp, metadata));
-  model->frame_ = model->arch_->frame();
+  TRY_ASSIGN(const LayerRange range, checked_range(options.layers, hp, *model->arch_));
   model->summary_ = summarise(hp, metadata);
 
-  model->weights_ = std::make_unique<WeightSet>(std::move(source), device, repack);
+  model->weights_ = std::make_unique<WeightSet>(std::move(source), options.device, options.repack);
   WeightSet& weights = *model->weights_;
-  model->token_embd_ = weights.table(kEmbedding, {hp.n_embd, hp.n_vocab});
-  model->output_norm_ = RmsNorm::make(weights, std::string(model->frame_.output_norm), hp.n_embd, hp.rms_eps);
-  if (weights.has(kHead, {hp.n_embd, hp.n_vocab}))
-    model->output_ = Linear::make(weights, "output", hp.n_embd, hp.n_vocab, model->frame_.head_bias);
-  else
-    model->output_.weight = weights.matrix(kEmbedding, {hp.n_embd, hp.n_vocab});
-  model->arch_->make_weights(weights);
+  model->trunk_ = std::make_unique<Trunk>(*model->arch_, hp, weights, range.first, range.end);
+  const auto first_nextn = static_cast<std::size_t>(hp.n_layer);
+  const bool wanted = hp.n_block > hp.n_layer && options.nextn != Nextn::kLeaveOut && model->trunk_->has_head();
+  if (wanted && (options.nextn == Nextn::kRequired || NextnBlock::present(hp, weights, first_nextn)))
+    model->nextn_ = std::make_unique<NextnBlock>(*model->arch_, hp, weights, first_nextn);
+  model->summary_.nextn = model->nextn_ != nullptr;
   TRY(weights.status());
   return model;
-}
-
-std::vector<KvLayerSpec> LoadedModel::memory_layout() const {
-  std::vector<KvLayerSpec> layers;
-  for (std::size_t il = 0; il < arch_->n_layer(); ++il) layers.push_back(arch_->memory_of(il));
-  return layers;
-}
-
-std::size_t LoadedModel::max_nodes() const {
-  return 64 + kNodesPerLayer * arch_->n_layer();
-}
-
-void LoadedModel::build(StepGraph& g) const {
-  ggml_context* c = g.context();
-  Tensor x = ggml_get_rows(c, token_embd_, g.tokens());  // [n_embd, n_tokens] F32
-  if (frame_.embedding_scale != 1.0f) x = ggml_scale(c, x, frame_.embedding_scale);
-  for (std::size_t il = 0; il < arch_->n_layer(); ++il) {
-    g.set_last_layer(il + 1 == arch_->n_layer());
-    x = arch_->run_layer(g, il, x);
-  }
-  x = output_norm_.run(g, x);  // [n_embd, n_outputs]
-  if (g.shape().hidden) {
-    g.set_result(x);
-    return;
-  }
-  Tensor logits = output_.run(g, x);
-  if (const float cap = frame_.final_softcap; cap != 0.0f)
-    logits = ggml_scale(c, ggml_tanh(c, ggml_scale(c, logits, 1.0f / cap)), cap);
-  g.set_result(logits);
 }
 
 MemoryPlan LoadedModel::plan(const RunnerOptions& options) const {
   MemoryPlan plan;
   plan.weight_bytes = weights_->weight_bytes();
-  const KvCacheOptions cache_options = kv_cache_options(options);
-  plan.cache_bytes = KvCache::bytes(memory_layout(), cache_options);
-  auto executor = Executor::create(device_, 1, max_nodes());
+  const std::vector<LayerMemory> layers = trunk_->memory_layout();
+  plan.cache_bytes = ModelMemory::bytes(layers, memory_options(options));
+  const auto memory = ModelMemory::without_data(layers, memory_options(options), device_);
+  auto executor = Executor::create(device_, 1, trunk_->max_nodes(1));
   if (!executor.ok()) return plan;
-  const auto cache = KvCache::without_data(memory_layout(), cache_options, device_);
-  StepGraph g(largest_step(*cache, options), *cache, uses_flash_attention(options), max_nodes());
-  build(g);
+  StepGraph g(largest_step(*memory, options), *memory, trunk_->graph_options(uses_flash_attention(options), 1));
+  trunk_->build(g);
   plan.compute_bytes = (*executor)->measure(g.graph());
   return plan;
 }
@@ -149,8 +134,7 @@ MemoryPlan LoadedModel::plan(const RunnerOptions& options) const {
 
 Result<std::unique_ptr<LanguageModel>> LanguageModel::load(std::shared_ptr<const GgufFile> file,
                                                            const LoadOptions& options) {
-  TRY_ASSIGN(const ggml_backend_dev_t device, find_device(options.device));
-  TRY_ASSIGN(auto model, declare_file(*file, file, device, options.repack));
+  TRY_ASSIGN(auto model, declare_file(*file, file, options));
   TRY(model->weights().load(options.progress));
   ModelSummary summary = model->summary();
   count_types(*file, summary);
@@ -159,10 +143,13 @@ Result<std::unique_ptr<LanguageModel>> LanguageModel::load(std::shared_ptr<const
 }
 
 Result<std::unique_ptr<LanguageModel>> LanguageModel::synthetic(const Metadata& metadata, uint64_t seed,
-                                                                int64_t n_vocab) {
-  TRY_ASSIGN(const ggml_backend_dev_t device, find_device(""));
-  TRY_ASSIGN(auto model,
-             LoadedModel::declare(metadata, std::make_shared<SyntheticWeights>(seed), n_vocab, device, true));
+                                                                int64_t n_vocab, LayerRange layers) {
+  LoadedModel::DeclareOptions options;
+  TRY_ASSIGN(options.device, find_device(""));
+  options.n_vocab = n_vocab;
+  options.layers = layers;
+  options.nextn = LoadedModel::Nextn::kRequired;
+  TRY_ASSIGN(auto model, LoadedModel::declare(metadata, std::make_shared<SyntheticWeights>(seed), options));
   TRY(model->weights().load({}));
   return std::unique_ptr<LanguageModel>(std::move(model));
 }
@@ -173,16 +160,16 @@ static std::shared_ptr<const GgufFile> borrowed(const GgufFile& file) {
 }
 
 Result<ModelSummary> inspect_model(const GgufFile& file) {
-  TRY_ASSIGN(const ggml_backend_dev_t device, find_device(""));
-  TRY_ASSIGN(const auto model, declare_file(file, borrowed(file), device, false));
+  LoadOptions load;
+  load.repack = false;
+  TRY_ASSIGN(const auto model, declare_file(file, borrowed(file), load));
   ModelSummary summary = model->summary();
   count_types(file, summary);
   return summary;
 }
 
 Result<MemoryPlan> plan_memory(const GgufFile& file, const RunnerOptions& options, const LoadOptions& load) {
-  TRY_ASSIGN(const ggml_backend_dev_t device, find_device(load.device));
-  TRY_ASSIGN(const auto model, declare_file(file, borrowed(file), device, load.repack));
+  TRY_ASSIGN(const auto model, declare_file(file, borrowed(file), load));
   model->weights().place_without_data();
   return model->plan(options);
 }

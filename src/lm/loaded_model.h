@@ -1,6 +1,6 @@
-// lm/loaded_model.h: the inside of a LanguageModel: what the runner needs to build graphs.
+// lm/loaded_model.h: the inside of a LanguageModel: its architecture, its weights and the parts that runners run.
 //
-// Owns     weights and architecture.
+// Owns     weights, architecture, parts.
 // Threads  const after load.
 #pragma once
 
@@ -8,16 +8,26 @@
 #include <string>
 
 #include "lm/architecture.h"
-#include "lm/blocks/norm.h"
 #include "lm/language_model.h"
+#include "lm/nextn.h"
+#include "lm/trunk.h"
 
 namespace hocket {
 
 class LoadedModel final : public LanguageModel {
  public:
+  // kRequired: a model that counts NextN blocks must have them (synthetic weights make every tensor).
+  enum class Nextn { kLeaveOut, kIfPresent, kRequired };
+  struct DeclareOptions {
+    int64_t n_vocab = 0;
+    ggml_backend_dev_t device = nullptr;
+    bool repack = true;
+    LayerRange layers;
+    Nextn nextn = Nextn::kIfPresent;
+  };
   // Declares every weight; nothing is loaded yet.
   static Result<std::unique_ptr<LoadedModel>> declare(const Metadata& metadata, std::shared_ptr<WeightSource> source,
-                                                      int64_t n_vocab, ggml_backend_dev_t device, bool repack);
+                                                      const DeclareOptions& options);
 
   const ModelSummary& summary() const override { return summary_; }
   std::size_t n_vocab() const override { return static_cast<std::size_t>(hp_.n_vocab); }
@@ -27,11 +37,8 @@ class LoadedModel final : public LanguageModel {
   WeightSet& weights() { return *weights_; }
   const HParams& hparams() const { return hp_; }
   ggml_backend_dev_t device() const { return device_; }
-  std::vector<KvLayerSpec> memory_layout() const;
-  // Nodes that a graph of this model may need at most.
-  std::size_t max_nodes() const;
-  // Embedding, all layers, final norm and head; sets the graph's result.
-  void build(StepGraph& g) const;
+  const ModelPart& trunk() const { return *trunk_; }
+  const ModelPart* nextn() const { return nextn_.get(); }  // nullptr: none
 
  private:
   HParams hp_;
@@ -39,10 +46,8 @@ class LoadedModel final : public LanguageModel {
   std::unique_ptr<Architecture> arch_;
   std::unique_ptr<WeightSet> weights_;
   ggml_backend_dev_t device_ = nullptr;
-  FrameSpec frame_;
-  Tensor token_embd_ = nullptr;  // [n_embd, n_vocab]
-  RmsNorm output_norm_;
-  Linear output_;  // [n_embd, n_vocab]; the embedding's weight when the head is tied
+  std::unique_ptr<Trunk> trunk_;
+  std::unique_ptr<NextnBlock> nextn_;
 };
 
 }  // namespace hocket

@@ -9,9 +9,8 @@
 //
 // Owns     the memory of sequences, the compute buffers and threads. Borrows the model.
 // Threads  one user at a time. The token given to step() may be cancelled from any thread; the step then ends early.
-// Errors   step(): kInvalid for a malformed batch, kBusy when the memory is full, kCancelled; the memory is then as
-// before
-//          the call. kOutOfMemory at create().
+// Errors   step(): kInvalid for a malformed batch, kBusy when the memory is full, kCancelled; the sequences are then as
+//          before the call. kOutOfMemory at create().
 // Cost     step() is one pass over the weights, or more for long batches (chunks of n_batch tokens).
 #pragma once
 
@@ -41,6 +40,9 @@ struct RunnerOptions {
   CacheType cache_k = CacheType::kF16;
   CacheType cache_v = CacheType::kF16;
   FlashAttention flash_attention = FlashAttention::kAuto;  // auto: off with F32 caches (exact), else on
+  // For models with recurrent layers; others can be cut anywhere and need neither.
+  std::size_t n_rollback = 1;     // tokens of a step that truncate() can take back one by one
+  std::size_t n_checkpoints = 0;  // states that memory().checkpoint() keeps, all sequences together
 };
 
 struct BatchToken {
@@ -49,11 +51,19 @@ struct BatchToken {
   bool output = false;  // this token's logits (or hidden state) are wanted
 };
 
-enum class StepOutput { kLogits, kHidden };  // kHidden: the state after the final norm
+enum class StepOutput {
+  kLogits,
+  kHidden,           // the state after the final norm
+  kLogitsAndHidden,  // logits of the wanted tokens, and the state after the final norm of every token: hidden()
+  kActivations,      // of a model part without the head: what the next part starts from, for every token
+};
 
 class LmRunner {
  public:
   static Result<std::unique_ptr<LmRunner>> create(const LanguageModel& model, const RunnerOptions& options);
+  // Runs the model's NextN block (multi-token prediction): step_from() the final hidden states of the tokens before.
+  // kUnsupported when the model has none.
+  static Result<std::unique_ptr<LmRunner>> create_nextn(const LanguageModel& model, const RunnerOptions& options);
   virtual ~LmRunner() = default;
 
   // At most n_batch tokens.
@@ -61,9 +71,15 @@ class LmRunner {
   Result<void> step(std::span<const BatchToken> batch, StepOutput output = StepOutput::kLogits) {
     return step(batch, output, CancelToken());
   }
+  // For runners that do not start from tokens alone (a later part of a model, a NextN block): activations
+  // [width, batch.size()] in batch order.
+  virtual Result<void> step_from(std::span<const float> activations, std::span<const BatchToken> batch,
+                                 StepOutput output, const CancelToken& cancel);
   // Row i of the last step's outputs, in batch order: [n_vocab] logits or [n_embd] hidden. Valid until the next step.
   virtual std::span<const float> output(std::size_t i) const = 0;
   virtual std::size_t n_outputs() const = 0;
+  // After kLogitsAndHidden: the state after the final norm of token i of the batch, [n_embd].
+  virtual std::span<const float> hidden(std::size_t i) const;
 
   virtual SequenceMemory& memory() = 0;
   virtual const LanguageModel& model() const = 0;

@@ -48,17 +48,23 @@ KvCache::KvCache(std::vector<KvLayerSpec> layers, const KvCacheOptions& options)
     : options_(options), lengths_(options.n_seqs, 0) {
   CHECK(options.n_seqs >= 1 && options.n_seqs <= kMaxSeqs);
   ggml_init_params params{};
-  params.mem_size = ggml_tensor_overhead() * (2 * layers.size() + 1);
+  params.mem_size = ggml_tensor_overhead() * (3 * layers.size() + 1);
   params.no_alloc = true;
   context_ = ggml_init(params);
   for (const KvLayerSpec& spec : layers) {
-    std::size_t pool = 0;
-    while (pool < pools_.size() && pools_[pool].window() != spec.window) ++pool;
-    if (pool == pools_.size()) pools_.emplace_back(cells_of_pool(spec.window, options), spec.window);
-    const auto n_cells = static_cast<int64_t>(pools_[pool].n_cells());
-    Layer layer{spec, pool, nullptr, nullptr};
-    layer.k = ggml_new_tensor_2d(context_, to_ggml(options.type_k), spec.head_dim_k * spec.n_kv_head, n_cells);
-    layer.v = ggml_new_tensor_2d(context_, to_ggml(options.type_v), spec.head_dim_v * spec.n_kv_head, n_cells);
+    Layer layer;
+    layer.spec = spec;
+    if (spec.any()) {
+      while (layer.pool < pools_.size() && pools_[layer.pool].window() != spec.window) ++layer.pool;
+      if (layer.pool == pools_.size()) pools_.emplace_back(cells_of_pool(spec.window, options), spec.window);
+      const auto rows = [&](CacheType type, int64_t width) -> Tensor {
+        const auto n_cells = static_cast<int64_t>(pools_[layer.pool].n_cells());
+        return width == 0 ? nullptr : ggml_new_tensor_2d(context_, to_ggml(type), width, n_cells);
+      };
+      layer.k = rows(options.type_k, spec.head_dim_k * spec.n_kv_head);
+      layer.v = rows(options.type_v, spec.head_dim_v * spec.n_kv_head);
+      layer.index = rows(options.type_k, spec.n_index);
+    }
     layers_.push_back(layer);
   }
 }
@@ -71,9 +77,11 @@ KvCache::~KvCache() {
 std::size_t KvCache::bytes(const std::vector<KvLayerSpec>& layers, const KvCacheOptions& options) {
   std::size_t total = 0;
   for (const KvLayerSpec& spec : layers) {
+    if (!spec.any()) continue;
     const std::size_t n_cells = cells_of_pool(spec.window, options);
     total += n_cells * (ggml_row_size(to_ggml(options.type_k), spec.head_dim_k * spec.n_kv_head) +
-                        ggml_row_size(to_ggml(options.type_v), spec.head_dim_v * spec.n_kv_head));
+                        ggml_row_size(to_ggml(options.type_v), spec.head_dim_v * spec.n_kv_head) +
+                        ggml_row_size(to_ggml(options.type_k), spec.n_index));
   }
   return total;
 }
@@ -82,19 +90,20 @@ Result<std::unique_ptr<KvCache>> KvCache::create(std::vector<KvLayerSpec> layers
                                                  ggml_backend_dev_t device) {
   for (std::size_t i = 0; i < layers.size(); ++i)
     for (const auto& [type, width] :
-         {std::pair{options.type_k, layers[i].head_dim_k}, std::pair{options.type_v, layers[i].head_dim_v}})
+         {std::pair{options.type_k, layers[i].head_dim_k}, std::pair{options.type_v, layers[i].head_dim_v},
+          std::pair{options.type_k, layers[i].n_index}})
       if (width % ggml_blck_size(to_ggml(type)) != 0)
         return Error(ErrorCode::kUnsupported,
                      fmt::format("a {} cache needs head sizes that are multiples of {}; layer {} has {}",
                                  cache_type_name(type), ggml_blck_size(to_ggml(type)), i, width),
                      "cache-type");
   std::unique_ptr<KvCache> cache(new KvCache(std::move(layers), options));
-  if (cache->layers_.empty()) return cache;
+  if (cache->pools_.empty()) return cache;
   cache->buffer_ = ggml_backend_alloc_ctx_tensors_from_buft(cache->context_, ggml_backend_dev_buffer_type(device));
   if (!cache->buffer_)
     return Error(ErrorCode::kOutOfMemory,
                  fmt::format("cannot get {:.0f} MiB for the KV cache of {} cells",
-                             static_cast<double>(cache->traits().device_bytes) / (1 << 20), options.n_ctx),
+                             static_cast<double>(cache->device_bytes()) / (1 << 20), options.n_ctx),
                  "ctx-size");
   ggml_backend_buffer_clear(cache->buffer_, 0);
   return cache;
@@ -168,16 +177,18 @@ std::size_t KvCache::max_n_kv(std::size_t pool) const {
   return pools_[pool].n_cells();
 }
 
-// ---- SequenceMemory
+// ---- sequences
 
-MemoryTraits KvCache::traits() const {
-  MemoryTraits traits;
-  for (const Layer& layer : layers_) {
-    traits.bytes_per_token +=
-        ggml_row_size(layer.k->type, layer.k->ne[0]) + ggml_row_size(layer.v->type, layer.v->ne[0]);
-    traits.device_bytes += ggml_nbytes(layer.k) + ggml_nbytes(layer.v);
-  }
-  return traits;
+std::size_t KvCache::bytes_per_token() const {
+  std::size_t n = 0;
+  for (const Part& part : parts()) n += part.tensor->nb[1];
+  return n;
+}
+
+std::size_t KvCache::device_bytes() const {
+  std::size_t n = 0;
+  for (const Part& part : parts()) n += ggml_nbytes(part.tensor);
+  return n;
 }
 
 std::size_t KvCache::n_free_cells() const {
@@ -222,10 +233,9 @@ Result<void> KvCache::fork(SeqId source, SeqId target) {
 
 std::vector<KvCache::Part> KvCache::parts() const {
   std::vector<Part> parts;
-  for (const Layer& layer : layers_) {
-    parts.push_back({layer.k, layer.pool});
-    parts.push_back({layer.v, layer.pool});
-  }
+  for (const Layer& layer : layers_)
+    for (Tensor tensor : {layer.k, layer.v, layer.index})
+      if (tensor) parts.push_back({tensor, layer.pool});
   return parts;
 }
 
@@ -272,6 +282,13 @@ Result<std::vector<std::byte>> KvCache::snapshot(SeqId seq) const {
   }
   CHECK(out.size() == header.n_bytes);
   return out;
+}
+
+std::size_t KvCache::snapshot_length(std::span<const std::byte> snapshot) {
+  SnapshotHeader header;
+  if (snapshot.size() < sizeof header) return 0;
+  std::memcpy(&header, snapshot.data(), sizeof header);
+  return header.length;
 }
 
 Result<void> KvCache::restore(SeqId seq, std::span<const std::byte> snapshot) {

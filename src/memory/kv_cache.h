@@ -1,13 +1,15 @@
-// memory/kv_cache.h: keys and values of attention layers, full and sliding-window.
+// memory/kv_cache.h: what attention layers keep of each token: keys and values, latents, indexer keys.
 //
 // Layers of the same kind share one CellPool: a token has one cell number in all full layers, and another in all
 // windowed layers, whose pool is only as large as the windows need. A step goes: place() finds cells, the graph writes
 // and reads them, commit() makes them part of the sequences. Without commit() nothing has happened.
 //
-// Owns     per layer K [head_dim_k · n_kv_head, n_cells] and V [head_dim_v · n_kv_head, n_cells].
+// Owns     per layer K [head_dim_k · n_kv_head, n_cells], V [head_dim_v · n_kv_head, n_cells] (none for latents) and
+//          index keys [n_index, n_cells]; nothing for layers that keep no rows.
 // Threads  one user at a time.
 // Errors   create(): kOutOfMemory. place(): kBusy. restore(): kInvalid for a snapshot of another model, type or
-// damaged. Cost     place() and the masks O(n_tokens · n_cells); fork() and truncate() O(n_cells), no data moves.
+//          damaged.
+// Cost     place() and the masks O(n_tokens · n_cells); fork() and truncate() O(n_cells), no data moves.
 #pragma once
 
 #include <ggml-backend.h>
@@ -21,17 +23,10 @@
 #include "compute/device.h"
 #include "compute/graph.h"
 #include "memory/cell_pool.h"
+#include "memory/layer_memory.h"
 #include "memory/sequence_memory.h"
 
 namespace hocket {
-
-// What one layer keeps of each token.
-struct KvLayerSpec {
-  int64_t n_kv_head = 0;
-  int64_t head_dim_k = 0;
-  int64_t head_dim_v = 0;
-  std::size_t window = 0;  // 0: full
-};
 
 struct KvCacheOptions {
   std::size_t n_ctx = 0;  // cells of full layers
@@ -57,7 +52,7 @@ struct Placement {
   std::vector<PoolPlacement> pools;  // in the order of KvCache::n_pools()
 };
 
-class KvCache : public SequenceMemory {
+class KvCache {
  public:
   static Result<std::unique_ptr<KvCache>> create(std::vector<KvLayerSpec> layers, const KvCacheOptions& options,
                                                  ggml_backend_dev_t device);
@@ -66,7 +61,9 @@ class KvCache : public SequenceMemory {
   // A cache with tensors of the right shape and no memory, to measure graphs with.
   static std::unique_ptr<KvCache> without_data(std::vector<KvLayerSpec> layers, const KvCacheOptions& options,
                                                ggml_backend_dev_t device);
-  ~KvCache() override;
+  ~KvCache();
+  KvCache(const KvCache&) = delete;
+  KvCache& operator=(const KvCache&) = delete;
 
   // ---- a step
   // Positions continue each sequence's length, in the order of `seqs`.
@@ -82,31 +79,34 @@ class KvCache : public SequenceMemory {
   std::size_t pool_of_layer(std::size_t layer) const { return layers_[layer].pool; }
   const KvLayerSpec& spec(std::size_t layer) const { return layers_[layer].spec; }
   Tensor k(std::size_t layer) const { return layers_[layer].k; }
-  Tensor v(std::size_t layer) const { return layers_[layer].v; }
+  Tensor v(std::size_t layer) const { return layers_[layer].v; }          // nullptr for latents
+  Tensor index(std::size_t layer) const { return layers_[layer].index; }  // nullptr without an indexer
 
-  // ---- SequenceMemory
-  MemoryTraits traits() const override;
-  std::size_t n_seqs() const override { return lengths_.size(); }
-  std::size_t n_cells() const override { return options_.n_ctx; }
-  std::size_t n_free_cells() const override;
-  std::size_t length(SeqId seq) const override { return lengths_[static_cast<std::size_t>(seq)]; }
-  bool can_truncate(SeqId seq, std::size_t n_tokens) const override;
-  Result<void> truncate(SeqId seq, std::size_t n_tokens) override;
-  void clear(SeqId seq) override;
-  Result<void> fork(SeqId source, SeqId target) override;
-  Result<std::vector<std::byte>> snapshot(SeqId seq) const override;
-  Result<void> restore(SeqId seq, std::span<const std::byte> snapshot) override;
+  // ---- sequences, as SequenceMemory has them
+  std::size_t bytes_per_token() const;
+  std::size_t device_bytes() const;
+  std::size_t n_seqs() const { return lengths_.size(); }
+  std::size_t n_cells() const { return options_.n_ctx; }
+  std::size_t n_free_cells() const;
+  std::size_t length(SeqId seq) const { return lengths_[static_cast<std::size_t>(seq)]; }
+  bool valid(SeqId seq) const { return seq >= 0 && static_cast<std::size_t>(seq) < lengths_.size(); }
+  bool can_truncate(SeqId seq, std::size_t n_tokens) const;
+  Result<void> truncate(SeqId seq, std::size_t n_tokens);
+  void clear(SeqId seq);
+  Result<void> fork(SeqId source, SeqId target);
+  Result<std::vector<std::byte>> snapshot(SeqId seq) const;
+  Result<void> restore(SeqId seq, std::span<const std::byte> snapshot);
+  // Tokens in a snapshot; 0 when it has no header.
+  static std::size_t snapshot_length(std::span<const std::byte> snapshot);
 
  private:
   struct Layer {
     KvLayerSpec spec;
-    std::size_t pool;
-    Tensor k;
-    Tensor v;
+    std::size_t pool = 0;  // meaningless when the layer keeps no rows
+    Tensor k = nullptr, v = nullptr, index = nullptr;
   };
 
   KvCache(std::vector<KvLayerSpec> layers, const KvCacheOptions& options);
-  bool valid(SeqId seq) const { return seq >= 0 && static_cast<std::size_t>(seq) < lengths_.size(); }
   // Every tensor that a snapshot contains, layer by layer, with the pool of its cells.
   struct Part {
     Tensor tensor;

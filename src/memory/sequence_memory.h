@@ -1,8 +1,8 @@
 // memory/sequence_memory.h: what sequences remember between steps, whatever the layers are made of.
 //
-// A memory serves up to n_seqs() sequences over a shared pool. Attention layers keep keys and values that can be cut at
-// any token; recurrent layers (later) keep a state that can only return to a checkpoint. Callers ask traits() and never
-// the architecture.
+// A memory serves up to n_seqs() sequences over a shared pool. Attention layers keep rows of each token, which can be
+// cut at any token; recurrent layers keep a state that can only return to a checkpoint. Callers ask traits() and
+// can_truncate() and never the architecture.
 //
 // Owns     device buffers, allocated once at creation.
 // Threads  one user at a time (the step thread); traits() from any thread.
@@ -22,9 +22,9 @@ namespace hocket {
 using SeqId = int32_t;
 
 struct MemoryTraits {
-  bool cuts_anywhere = true;           // truncate() works at any length that is still remembered
+  bool cuts_anywhere = true;           // truncate() works at any length that is still remembered, else at checkpoints
   std::size_t bytes_per_token = 0;     // all layers
-  std::size_t bytes_per_sequence = 0;  // fixed part (recurrent states)
+  std::size_t bytes_per_sequence = 0;  // fixed part (recurrent states); also of each checkpoint
   std::size_t device_bytes = 0;        // allocated now
 };
 
@@ -44,6 +44,8 @@ class SequenceMemory {
   // Forgets positions ≥ n_tokens. No data moves.
   virtual Result<void> truncate(SeqId seq, std::size_t n_tokens) = 0;
   virtual void clear(SeqId seq) = 0;
+  // Makes the present length one that truncate() can return to, where that is not so anyway. Older checkpoints may go.
+  virtual void checkpoint(SeqId seq) = 0;
   // target becomes a copy of source; cells are shared, O(cells).
   virtual Result<void> fork(SeqId source, SeqId target) = 0;
 

@@ -4,11 +4,13 @@
 // goes through ggml's half-precision table: 1e-6; flash attention rounds queries and keys to half precision: 1e-5.
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "compute/device.h"
 #include "compute/executor.h"
 #include "lm/blocks/attention.h"
 #include "lm/blocks/mlp.h"
-#include "lm/step_graph.h"
+#include "lm/step_inputs.h"
 #include "support/numbers.h"
 #include "support/reference/transformer.h"
 #include "weights/weight_set.h"
@@ -65,33 +67,17 @@ template <class Build>
 std::vector<float> run(Bench& bench, const KvLayerSpec& spec, const std::vector<float>& x, std::size_t n_embd,
                        bool flash, Build build) {
   const std::size_t n_tokens = x.size() / n_embd;
-  KvCacheOptions options{256, 1, 256, CacheType::kF32, CacheType::kF32};
-  auto cache = std::move(*KvCache::create({spec}, options, bench.device));
-  const Placement placement = *cache->place(std::vector<SeqId>(n_tokens, 0));
-  StepShape shape;
-  shape.n_tokens = shape.n_outputs = n_tokens;
-  shape.n_kv = {placement.pools[0].n_kv};
-  StepGraph g(shape, *cache, flash, 512);
-  Tensor in = g.graph().input(GGML_TYPE_F32, {static_cast<int64_t>(n_embd), static_cast<int64_t>(n_tokens)}, "x");
-  g.set_result(build(g, in));
+  const ModelMemoryOptions options{{256, 1, 256, CacheType::kF32, CacheType::kF32}, {}};
+  auto memory = std::move(*ModelMemory::create({{spec}}, options, bench.device));
+  const StepPlacement placement = *memory->place(std::vector<SeqId>(n_tokens, 0));
+  StepGraph g(step_shape(placement, n_tokens, n_tokens, StepOutput::kLogits), *memory,
+              {.flash_attention = flash, .max_nodes = 512, .n_activation = static_cast<int64_t>(n_embd)});
+  g.set_result(build(g, g.activations()));
   EXPECT_TRUE(bench.executor->allocate(g.graph()).ok());
-  ggml_backend_tensor_set(in, x.data(), 0, ggml_nbytes(in));
-  std::vector<int32_t> positions;
-  std::vector<int64_t> cells;
-  std::vector<uint32_t> every;
-  for (std::size_t i = 0; i < n_tokens; ++i) {
-    positions.push_back(placement.tokens[i].position);
-    cells.push_back(placement.pools[0].cells[i]);
-    every.push_back(static_cast<uint32_t>(i));
-  }
-  std::vector<ggml_fp16_t> mask(n_tokens * shape.n_kv[0]);
-  cache->fill_mask(placement, 0, every, mask);
-  const auto set = [](Tensor t, const void* data) {
-    if (t->buffer) ggml_backend_tensor_set(t, data, 0, ggml_nbytes(t));
-  };
-  set(g.positions(), positions.data());
-  set(g.cells(0), cells.data());
-  set(g.mask(0), mask.data());
+  const std::vector<int32_t> tokens(n_tokens, 0);
+  std::vector<uint32_t> every(n_tokens);
+  std::iota(every.begin(), every.end(), 0u);
+  fill_inputs(g, *memory, placement, {tokens, x, every});
   EXPECT_TRUE(bench.executor->run(g.graph(), CancelToken()).ok());
   std::vector<float> out(static_cast<std::size_t>(ggml_nelements(g.result())));
   ggml_backend_tensor_get(g.result(), out.data(), 0, out.size() * sizeof(float));

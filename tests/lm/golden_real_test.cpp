@@ -40,8 +40,10 @@ class RealModel : public testing::TestWithParam<const char*> {
     return std::move(*model);
   }
   std::unique_ptr<LanguageModel> f32() {
-    auto model = LoadedModel::declare(file_->metadata(), std::make_shared<DequantisedWeights>(file_),
-                                      file_->find("token_embd.weight")->ne[1], *find_device(""), true);
+    LoadedModel::DeclareOptions options;
+    options.n_vocab = file_->find("token_embd.weight")->ne[1];
+    options.device = *find_device("");
+    auto model = LoadedModel::declare(file_->metadata(), std::make_shared<DequantisedWeights>(file_), options);
     EXPECT_TRUE(model.ok()) << model.error().message;
     EXPECT_TRUE((*model)->weights().load({}).ok());
     return std::move(*model);

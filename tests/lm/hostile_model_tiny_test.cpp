@@ -32,7 +32,12 @@ TinyFile tiny_file(const std::string& arch, bool wide = false) {
     file.metadata.set(arch + ".attention.value_length", int64_t{64});
   }
   auto source = std::make_shared<SyntheticWeights>(1);
-  const auto model = LoadedModel::declare(file.metadata, source, kTinyVocab, *find_device(""), false);
+  LoadedModel::DeclareOptions options;
+  options.n_vocab = kTinyVocab;
+  options.device = *find_device("");
+  options.repack = false;
+  options.nextn = LoadedModel::Nextn::kRequired;
+  const auto model = LoadedModel::declare(file.metadata, source, options);
   EXPECT_TRUE(model.ok()) << model.error().message;
   file.tensors.assign(source->made().begin(), source->made().end());
   return file;

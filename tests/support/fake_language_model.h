@@ -55,6 +55,7 @@ class Memory : public SequenceMemory {
     return {};
   }
   void clear(SeqId seq) override { at(seq).clear(); }
+  void checkpoint(SeqId) override {}
   Result<void> fork(SeqId source, SeqId target) override {
     at(target) = at(source);
     return {};

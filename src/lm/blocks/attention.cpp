@@ -63,7 +63,7 @@ Tensor Attention::run(StepGraph& g, std::size_t layer, Tensor h, Tensor rope_fac
   }
   q = g.rope(q, g.query_positions(), spec_.rope, rope_factors);
   k = g.rope(k, g.positions(), spec_.rope, rope_factors);
-  return output_.run(g, g.attend(layer, q, k, v, spec_.scale, spec_.softcap));
+  return output_.run(g, g.attend(layer, q, k, v, {.scale = spec_.scale, .softcap = spec_.softcap}));
 }
 
 }  // namespace hocket
