@@ -131,7 +131,8 @@ Tensor WeightSet::declare(std::string_view name, const Shape& shape, Use use, bo
 bool WeightSet::runs_in(const Place& place, Tensor tensor, Use use) {
   // ggml's CPU code claims every type, also those that only ever hold activations.
   if (ggml_backend_dev_type(place.device) == GGML_BACKEND_DEVICE_TYPE_CPU) {
-    if (use == Use::kProduct && !ggml_get_type_traits_cpu(tensor->type)->vec_dot) return false;
+    const bool product = use == Use::kProduct || use == Use::kHeads;
+    if (product && !ggml_get_type_traits_cpu(tensor->type)->vec_dot) return false;
     if (use == Use::kRows && tensor->type != GGML_TYPE_F32 && !ggml_get_type_traits(tensor->type)->to_float)
       return false;
   }
@@ -146,9 +147,14 @@ bool WeightSet::runs_in(const Place& place, Tensor tensor, Use use) {
   weight->buffer = buffer;
   Tensor op = nullptr;
   if (use == Use::kElement) {
-    op = ggml_mul(context, ggml_new_tensor_2d(context, GGML_TYPE_F32, tensor->ne[0], 32), weight);
+    op = ggml_mul(context,
+                  ggml_new_tensor_4d(context, GGML_TYPE_F32, tensor->ne[0], tensor->ne[1] * 32, tensor->ne[2], tensor->ne[3]),
+                  weight);
   } else if (use == Use::kRows) {
     op = ggml_get_rows(context, weight, ggml_new_tensor_1d(context, GGML_TYPE_I32, 32));
+  } else if (use == Use::kHeads) {
+    op = ggml_mul_mat(context, weight,
+                      ggml_new_tensor_3d(context, GGML_TYPE_F32, tensor->ne[0], 32, tensor->ne[2]));
   } else if (tensor->ne[2] > 1) {
     op = ggml_mul_mat_id(context, weight, ggml_new_tensor_3d(context, GGML_TYPE_F32, tensor->ne[0], 1, 32),
                          ggml_new_tensor_2d(context, GGML_TYPE_I32, 1, 32));

@@ -43,6 +43,8 @@ class WeightSet {
   Tensor optional_matrix(std::string_view name, const Shape& shape) {
     return declare(name, shape, Use::kProduct, true);
   }
+  // A product for each head: [n_in, n_out, n_head].
+  Tensor heads(std::string_view name, const Shape& shape) { return declare(name, shape, Use::kHeads, false); }
   // Rows that are looked up by index, [n_embd, n_rows]. The same name may be a matrix() too (tied heads).
   Tensor table(std::string_view name, const Shape& shape) { return declare(name, shape, Use::kRows, false); }
   // Small factors and offsets, always F32 in memory.
@@ -67,7 +69,7 @@ class WeightSet {
   void place_without_data();
 
  private:
-  enum class Use { kProduct, kRows, kElement };
+  enum class Use { kProduct, kHeads, kRows, kElement };
   struct Slot;
   // A kind of memory and the device that computes with it.
   struct Place {

@@ -4,85 +4,13 @@
 // goes through ggml's half-precision table: 1e-6; flash attention rounds queries and keys to half precision: 1e-5.
 #include <gtest/gtest.h>
 
-#include <numeric>
-
-#include "compute/device.h"
-#include "compute/executor.h"
 #include "lm/blocks/attention.h"
 #include "lm/blocks/mlp.h"
-#include "lm/step_inputs.h"
+#include "support/block_bench.h"
 #include "support/numbers.h"
-#include "support/reference/transformer.h"
-#include "weights/weight_set.h"
 
 namespace hocket::test {
 namespace {
-
-constexpr double kExact = 1e-11, kGeluTable = 1e-6, kHalf = 1e-5;
-
-struct Bench {
-  std::shared_ptr<SyntheticWeights> source = std::make_shared<SyntheticWeights>(11, /*with_optional=*/true);
-  ggml_backend_dev_t device = *find_device("");
-  WeightSet weights{source, device, true};
-  std::unique_ptr<Executor> executor = std::move(*Executor::create(device, 2, 512));
-
-  reference::Row weight(const std::string& name) const {
-    for (const TensorInfo& tensor : source->made()) {
-      if (tensor.name != name) continue;
-      std::vector<float> values(tensor.n_bytes / sizeof(float));
-      EXPECT_TRUE(source->read(tensor, std::as_writable_bytes(std::span(values))).ok());
-      return {values.begin(), values.end()};
-    }
-    ADD_FAILURE() << "no weight " << name;
-    return {};
-  }
-};
-
-std::vector<float> input(std::size_t n_embd, std::size_t n_tokens) {
-  std::vector<float> x(n_embd * n_tokens);
-  uint32_t state = 5;
-  for (float& v : x) {
-    state = state * 1664525u + 1013904223u;
-    v = static_cast<float>(state >> 8) / (1 << 23) - 1.0f;
-  }
-  return x;
-}
-
-reference::Rows rows_of(const std::vector<float>& x, std::size_t n_embd) {
-  reference::Rows rows;
-  for (std::size_t at = 0; at < x.size(); at += n_embd)
-    rows.emplace_back(x.begin() + static_cast<std::ptrdiff_t>(at),
-                      x.begin() + static_cast<std::ptrdiff_t>(at + n_embd));
-  return rows;
-}
-
-reference::Row flat(const reference::Rows& rows) {
-  reference::Row all;
-  for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
-  return all;
-}
-
-// Runs `build` on x [n_embd, n_tokens] in a step graph over one layer of the given memory.
-template <class Build>
-std::vector<float> run(Bench& bench, const KvLayerSpec& spec, const std::vector<float>& x, std::size_t n_embd,
-                       bool flash, Build build) {
-  const std::size_t n_tokens = x.size() / n_embd;
-  const ModelMemoryOptions options{{256, 1, 256, CacheType::kF32, CacheType::kF32}, {}};
-  auto memory = std::move(*ModelMemory::create({{spec}}, options, bench.device));
-  const StepPlacement placement = *memory->place(std::vector<SeqId>(n_tokens, 0));
-  StepGraph g(step_shape(placement, n_tokens, n_tokens, StepOutput::kLogits), *memory,
-              {.flash_attention = flash, .max_nodes = 512, .n_activation = static_cast<int64_t>(n_embd)});
-  g.set_result(build(g, g.activations()));
-  EXPECT_TRUE(bench.executor->allocate(g.graph()).ok());
-  const std::vector<int32_t> tokens(n_tokens, 0);
-  std::vector<uint32_t> every(n_tokens);
-  std::iota(every.begin(), every.end(), 0u);
-  fill_inputs(g, *memory, placement, {tokens, x, every});
-  EXPECT_TRUE(bench.executor->run(g.graph(), CancelToken()).ok());
-  std::vector<float> out(static_cast<std::size_t>(ggml_nelements(g.result())));
-  ggml_backend_tensor_get(g.result(), out.data(), 0, out.size() * sizeof(float));
-  return out;
-}
 
 struct AttentionCase {
   const char* name;
@@ -101,7 +29,7 @@ class AttentionTwin : public testing::TestWithParam<AttentionCase> {};
 
 TEST_P(AttentionTwin, MatchesTheNaiveEvaluation) {
   const AttentionCase& c = GetParam();
-  Bench bench;
+  Bench bench({"attn_qkv"});  // the separate projections
   AttentionSpec spec;
   spec.n_embd = c.n_embd;
   spec.n_head = c.n_head;
@@ -118,18 +46,8 @@ TEST_P(AttentionTwin, MatchesTheNaiveEvaluation) {
     spec.rope.freq_scale = 1.0f / c.yarn_factor;
     spec.rope.ext_factor = 1.0f;
   }
-  // The synthetic source would make the fused projection too: take the separate ones.
-  struct Separate : SyntheticWeights {
-    using SyntheticWeights::SyntheticWeights;
-    const TensorInfo* find(std::string_view name, const Shape& wanted, bool optional) override {
-      return name.find("attn_qkv") != std::string_view::npos ? nullptr : SyntheticWeights::find(name, wanted, optional);
-    }
-  };
-  auto source = std::make_shared<Separate>(11, true);
-  WeightSet weights(source, bench.device, true);
-  const Attention attention = Attention::make(weights, "blk.0.", spec);
-  ASSERT_TRUE(weights.load({}).ok());
-  bench.source = source;
+  const Attention attention = Attention::make(bench.weights, "blk.0.", spec);
+  ASSERT_TRUE(bench.weights.load({}).ok());
 
   reference::AttentionWeights twin;
   twin.n_head = static_cast<std::size_t>(c.n_head);
