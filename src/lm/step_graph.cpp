@@ -46,7 +46,7 @@ Tensor StepGraph::rope(Tensor x, Tensor positions, const RopeSpec& spec, Tensor 
                        spec.freq_scale, spec.ext_factor, spec.attn_factor, spec.beta_fast, spec.beta_slow);
 }
 
-Tensor StepGraph::attend(std::size_t layer, Tensor q, Tensor k, Tensor v, float scale, float softcap) {
+Tensor StepGraph::attend(std::size_t layer, Tensor q, Tensor k, Tensor v, float scale, float softcap, Tensor sinks) {
   const std::size_t pool = cache_.pool_of_layer(layer);
   const KvLayerSpec& spec = cache_.spec(layer);
   const auto n_tokens = static_cast<int64_t>(shape_.n_tokens);
@@ -69,17 +69,18 @@ Tensor StepGraph::attend(std::size_t layer, Tensor q, Tensor k, Tensor v, float 
   Tensor values = read(cache_.v(layer), spec.head_dim_v);
   Tensor mask = trims() ? pools_[pool].output_mask : pools_[pool].mask;
   q = ggml_permute(context(), q, 0, 2, 1, 3);  // [head_dim, n_queries, n_head]
-  return flash_attention_ ? attend_flash(q, keys, values, mask, scale, softcap)
-                          : attend_exact(q, keys, values, mask, scale, softcap);
+  return flash_attention_ ? attend_flash(q, keys, values, mask, scale, softcap, sinks)
+                          : attend_exact(q, keys, values, mask, scale, softcap, sinks);
 }
 
-Tensor StepGraph::attend_flash(Tensor q, Tensor k, Tensor v, Tensor mask, float scale, float softcap) {
+Tensor StepGraph::attend_flash(Tensor q, Tensor k, Tensor v, Tensor mask, float scale, float softcap, Tensor sinks) {
   Tensor out = ggml_flash_attn_ext(context(), q, k, v, mask, scale, 0.0f, softcap);  // [head_dim_v, n_head, n_queries]
+  ggml_flash_attn_ext_add_sinks(out, sinks);
   ggml_prec_set_acc(out, GGML_PREC_F32);
   return ggml_reshape_2d(context(), out, out->ne[0] * out->ne[1], out->ne[2]);
 }
 
-Tensor StepGraph::attend_exact(Tensor q, Tensor k, Tensor v, Tensor mask, float scale, float softcap) {
+Tensor StepGraph::attend_exact(Tensor q, Tensor k, Tensor v, Tensor mask, float scale, float softcap, Tensor sinks) {
   Tensor scores = ggml_mul_mat(context(), k, q);  // [n_kv, n_queries, n_head]
   ggml_prec_set_acc(scores, GGML_PREC_F32);
   if (softcap != 0.0f) {
@@ -87,6 +88,7 @@ Tensor StepGraph::attend_exact(Tensor q, Tensor k, Tensor v, Tensor mask, float 
     scale = 1.0f;
   }
   scores = ggml_soft_max_ext(context(), scores, mask, scale, 0.0f);
+  ggml_soft_max_add_sinks(scores, sinks);
   Tensor columns = ggml_cont(context(), ggml_transpose(context(), v));  // [n_kv, head_dim_v, n_kv_head]
   Tensor out = ggml_mul_mat(context(), columns, scores);                // [head_dim_v, n_queries, n_head]
   out = ggml_cont(context(), ggml_permute(context(), out, 0, 2, 1, 3));

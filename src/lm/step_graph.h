@@ -56,16 +56,16 @@ class StepGraph {
   // Rotates x [head_dim, n_head, n] at the given positions; factors may be nullptr.
   Tensor rope(Tensor x, Tensor positions, const RopeSpec& spec, Tensor factors);
   // Writes k, v [head_dim, n_kv_head, n_tokens] of a layer to its cells, then attends.
-  // q [head_dim, n_head, n_queries] → [head_dim_v · n_head, n_queries].
-  Tensor attend(std::size_t layer, Tensor q, Tensor k, Tensor v, float scale, float softcap);
+  // q [head_dim, n_head, n_queries] → [head_dim_v · n_head, n_queries]. sinks [n_head] or nullptr: see AttentionSpec.
+  Tensor attend(std::size_t layer, Tensor q, Tensor k, Tensor v, float scale, float softcap, Tensor sinks = nullptr);
 
  private:
   struct PoolInputs {
     Tensor cells, mask, output_mask;
   };
   bool trims() const { return last_layer_ && output_rows_ != nullptr; }
-  Tensor attend_flash(Tensor q, Tensor k, Tensor v, Tensor mask, float scale, float softcap);
-  Tensor attend_exact(Tensor q, Tensor k, Tensor v, Tensor mask, float scale, float softcap);
+  Tensor attend_flash(Tensor q, Tensor k, Tensor v, Tensor mask, float scale, float softcap, Tensor sinks);
+  Tensor attend_exact(Tensor q, Tensor k, Tensor v, Tensor mask, float scale, float softcap, Tensor sinks);
 
   StepShape shape_;
   Graph graph_;

@@ -1,102 +1,16 @@
 // Blocks against their double-precision twins, over odd sizes.
 //
-// F32 weights and caches with exact attention: NMSE ≤ 1e-11 (order of F32 sums over at most a few hundred terms); GELU
-// goes through ggml's half-precision table: 1e-6; flash attention rounds queries and keys to half precision: 1e-5.
+// Bounds: kExact, kGeluTable and kHalf of block_bench.h; flash attention rounds queries and keys to half precision.
 #include <gtest/gtest.h>
 
-#include "compute/device.h"
-#include "compute/executor.h"
 #include "lm/blocks/attention.h"
 #include "lm/blocks/mlp.h"
-#include "lm/step_graph.h"
+#include "support/block_bench.h"
 #include "support/numbers.h"
 #include "support/reference/transformer.h"
-#include "weights/weight_set.h"
 
 namespace hocket::test {
 namespace {
-
-constexpr double kExact = 1e-11, kGeluTable = 1e-6, kHalf = 1e-5;
-
-struct Bench {
-  std::shared_ptr<SyntheticWeights> source = std::make_shared<SyntheticWeights>(11, /*with_optional=*/true);
-  ggml_backend_dev_t device = *find_device("");
-  WeightSet weights{source, device, true};
-  std::unique_ptr<Executor> executor = std::move(*Executor::create(device, 2, 512));
-
-  reference::Row weight(const std::string& name) const {
-    for (const TensorInfo& tensor : source->made()) {
-      if (tensor.name != name) continue;
-      std::vector<float> values(tensor.n_bytes / sizeof(float));
-      EXPECT_TRUE(source->read(tensor, std::as_writable_bytes(std::span(values))).ok());
-      return {values.begin(), values.end()};
-    }
-    ADD_FAILURE() << "no weight " << name;
-    return {};
-  }
-};
-
-std::vector<float> input(std::size_t n_embd, std::size_t n_tokens) {
-  std::vector<float> x(n_embd * n_tokens);
-  uint32_t state = 5;
-  for (float& v : x) {
-    state = state * 1664525u + 1013904223u;
-    v = static_cast<float>(state >> 8) / (1 << 23) - 1.0f;
-  }
-  return x;
-}
-
-reference::Rows rows_of(const std::vector<float>& x, std::size_t n_embd) {
-  reference::Rows rows;
-  for (std::size_t at = 0; at < x.size(); at += n_embd)
-    rows.emplace_back(x.begin() + static_cast<std::ptrdiff_t>(at),
-                      x.begin() + static_cast<std::ptrdiff_t>(at + n_embd));
-  return rows;
-}
-
-reference::Row flat(const reference::Rows& rows) {
-  reference::Row all;
-  for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
-  return all;
-}
-
-// Runs `build` on x [n_embd, n_tokens] in a step graph over one layer of the given memory.
-template <class Build>
-std::vector<float> run(Bench& bench, const KvLayerSpec& spec, const std::vector<float>& x, std::size_t n_embd,
-                       bool flash, Build build) {
-  const std::size_t n_tokens = x.size() / n_embd;
-  KvCacheOptions options{256, 1, 256, CacheType::kF32, CacheType::kF32};
-  auto cache = std::move(*KvCache::create({spec}, options, bench.device));
-  const Placement placement = *cache->place(std::vector<SeqId>(n_tokens, 0));
-  StepShape shape;
-  shape.n_tokens = shape.n_outputs = n_tokens;
-  shape.n_kv = {placement.pools[0].n_kv};
-  StepGraph g(shape, *cache, flash, 512);
-  Tensor in = g.graph().input(GGML_TYPE_F32, {static_cast<int64_t>(n_embd), static_cast<int64_t>(n_tokens)}, "x");
-  g.set_result(build(g, in));
-  EXPECT_TRUE(bench.executor->allocate(g.graph()).ok());
-  ggml_backend_tensor_set(in, x.data(), 0, ggml_nbytes(in));
-  std::vector<int32_t> positions;
-  std::vector<int64_t> cells;
-  std::vector<uint32_t> every;
-  for (std::size_t i = 0; i < n_tokens; ++i) {
-    positions.push_back(placement.tokens[i].position);
-    cells.push_back(placement.pools[0].cells[i]);
-    every.push_back(static_cast<uint32_t>(i));
-  }
-  std::vector<ggml_fp16_t> mask(n_tokens * shape.n_kv[0]);
-  cache->fill_mask(placement, 0, every, mask);
-  const auto set = [](Tensor t, const void* data) {
-    if (t->buffer) ggml_backend_tensor_set(t, data, 0, ggml_nbytes(t));
-  };
-  set(g.positions(), positions.data());
-  set(g.cells(0), cells.data());
-  set(g.mask(0), mask.data());
-  EXPECT_TRUE(bench.executor->run(g.graph(), CancelToken()).ok());
-  std::vector<float> out(static_cast<std::size_t>(ggml_nelements(g.result())));
-  ggml_backend_tensor_get(g.result(), out.data(), 0, out.size() * sizeof(float));
-  return out;
-}
 
 struct AttentionCase {
   const char* name;
@@ -109,13 +23,13 @@ struct AttentionCase {
   std::size_t window;
   float softcap;
   std::size_t n_tokens;
+  bool sinks = false;
 };
 
 class AttentionTwin : public testing::TestWithParam<AttentionCase> {};
 
 TEST_P(AttentionTwin, MatchesTheNaiveEvaluation) {
   const AttentionCase& c = GetParam();
-  Bench bench;
   AttentionSpec spec;
   spec.n_embd = c.n_embd;
   spec.n_head = c.n_head;
@@ -132,18 +46,11 @@ TEST_P(AttentionTwin, MatchesTheNaiveEvaluation) {
     spec.rope.freq_scale = 1.0f / c.yarn_factor;
     spec.rope.ext_factor = 1.0f;
   }
+  spec.sinks = c.sinks;
   // The synthetic source would make the fused projection too: take the separate ones.
-  struct Separate : SyntheticWeights {
-    using SyntheticWeights::SyntheticWeights;
-    const TensorInfo* find(std::string_view name, const Shape& wanted, bool optional) override {
-      return name.find("attn_qkv") != std::string_view::npos ? nullptr : SyntheticWeights::find(name, wanted, optional);
-    }
-  };
-  auto source = std::make_shared<Separate>(11, true);
-  WeightSet weights(source, bench.device, true);
-  const Attention attention = Attention::make(weights, "blk.0.", spec);
-  ASSERT_TRUE(weights.load({}).ok());
-  bench.source = source;
+  Bench bench({"attn_qkv"});
+  const Attention attention = Attention::make(bench.weights, "blk.0.", spec);
+  ASSERT_TRUE(bench.weights.load({}).ok());
 
   reference::AttentionWeights twin;
   twin.n_head = static_cast<std::size_t>(c.n_head);
@@ -163,6 +70,7 @@ TEST_P(AttentionTwin, MatchesTheNaiveEvaluation) {
     twin.q_norm = bench.weight("blk.0.attn_q_norm.weight");
     twin.k_norm = bench.weight("blk.0.attn_k_norm.weight");
   }
+  if (c.sinks) twin.sinks = bench.weight("blk.0.attn_sinks.weight");
   twin.scale = 0.3f;
   twin.softcap = c.softcap;
   twin.window = c.window;
@@ -189,7 +97,9 @@ INSTANTIATE_TEST_SUITE_P(
                     AttentionCase{"no_rope", 64, 4, 4, 16, Bias::kOptional, false, RopeKind::kNone, 0, 0, 0, 0, 40},
                     AttentionCase{"yarn", 64, 4, 2, 32, Bias::kNone, false, RopeKind::kNeox, 32, 4, 0, 0, 70},
                     AttentionCase{"window", 64, 4, 2, 16, Bias::kNone, true, RopeKind::kNeox, 16, 0, 7, 0, 41},
-                    AttentionCase{"softcap", 64, 4, 2, 16, Bias::kNone, false, RopeKind::kNorm, 16, 0, 0, 2.0f, 31}),
+                    AttentionCase{"softcap", 64, 4, 2, 16, Bias::kNone, false, RopeKind::kNorm, 16, 0, 0, 2.0f, 31},
+                    AttentionCase{"sinks", 64, 4, 2, 16, Bias::kRequired, false, RopeKind::kNeox, 16, 0, 5, 0, 23,
+                                  true}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(GatedMlpTwin, MatchesTheNaiveEvaluation) {
