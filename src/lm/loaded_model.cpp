@@ -126,6 +126,7 @@ void LoadedModel::build(StepGraph& g) const {
     return;
   }
   Tensor logits = output_.run(g, x);
+  if (frame_.logit_scale != 1.0f) logits = ggml_scale(c, logits, frame_.logit_scale);
   if (const float cap = frame_.final_softcap; cap != 0.0f)
     logits = ggml_scale(c, ggml_tanh(c, ggml_scale(c, logits, 1.0f / cap)), cap);
   g.set_result(logits);

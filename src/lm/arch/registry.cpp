@@ -5,9 +5,14 @@
 namespace hocket {
 
 const std::vector<ArchitectureRow>& architectures() {
-  static const std::vector<ArchitectureRow> rows{
-      {"gemma3", gemma3_architecture()}, {"llama", llama_architecture()}, {"phi3", phi3_architecture()},
-      {"qwen2", qwen2_architecture()},   {"qwen3", qwen3_architecture()},
+  static const std::vector<ArchitectureRow> rows{   {"gemma2", gemma2_architecture()},
+      {"gemma3", gemma3_architecture()},
+      {"granite", granite_architecture()},       {"granitemoe", granite_architecture()},
+      {"llama", llama_architecture()},           {"phi3", phi3_architecture()},
+      {"qwen2", qwen2_architecture()},           {"qwen2moe", qwen2_architecture()},
+      {"qwen3", qwen3_architecture()},           {"qwen3moe", qwen3_architecture()},
+      {"qwen3vl", qwen3_architecture()},         {"qwen3vlmoe", qwen3_architecture()},
+      {"smollm3", smollm3_architecture()},
   };
   return rows;
 }
