@@ -82,7 +82,8 @@ TEST_P(Golden, HalfPrecisionCacheStaysClose) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Golden,
-                         testing::Values("llama", "qwen2", "qwen3", "gemma3", "phi3", "qwen3moe"),
+                         testing::Values("llama", "qwen2", "qwen3", "gemma3", "phi3", "qwen3moe", "bm2", "glm4moe",
+                                         "gptoss"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
