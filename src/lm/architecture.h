@@ -33,7 +33,8 @@ namespace hocket {
 // What the framework does around the layers.
 struct FrameSpec {
   float embedding_scale = 1.0f;
-  float final_softcap = 0.0f;
+  float logit_scale = 1.0f;    // the logits are multiplied by it
+  float final_softcap = 0.0f;  // then c · tanh(logits / c)
   Bias head_bias = Bias::kNone;
   std::string_view output_norm = "output_norm";
   std::string_view nextn_norm = "nextn.shared_head_norm";  // within a NextN block

@@ -17,6 +17,7 @@ Tensor Embedding::run(StepGraph& g) const {
 
 Head Head::make(WeightSet& weights, const HParams& hp, const FrameSpec& frame) {
   Head head;
+  head.logit_scale = frame.logit_scale;
   head.softcap = frame.final_softcap;
   if (!frame.tied_head && weights.has("output.weight", {hp.n_embd, hp.n_vocab})) {
     head.output = Linear::make(weights, "output", hp.n_embd, hp.n_vocab, frame.head_bias);
@@ -29,6 +30,7 @@ Head Head::make(WeightSet& weights, const HParams& hp, const FrameSpec& frame) {
 Tensor Head::run(StepGraph& g, Tensor x) const {
   ggml_context* c = g.context();
   Tensor logits = output.run(g, x);
+  if (logit_scale != 1.0f) logits = ggml_scale(c, logits, logit_scale);
   if (softcap == 0.0f) return logits;
   return ggml_scale(c, ggml_tanh(c, ggml_scale(c, logits, 1.0f / softcap)), softcap);
 }

@@ -22,6 +22,7 @@ struct Embedding {
 
 struct Head {
   Linear output;  // [n_embd, n_vocab]
+  float logit_scale = 1.0f;
   float softcap = 0.0f;
 
   // `output`, or the embedding's table when the file has none.

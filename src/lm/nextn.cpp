@@ -28,6 +28,7 @@ NextnBlock::NextnBlock(Architecture& arch, const HParams& hp, WeightSet& weights
       norm(own(frame.nextn_norm, {hp.n_embd}) ? p + std::string(frame.nextn_norm) : std::string(frame.output_norm));
   if (own("nextn.shared_head_head", table)) {
     head_.output = Linear::make(weights, p + "nextn.shared_head_head", hp.n_embd, hp.n_vocab);
+    head_.logit_scale = frame.logit_scale;
     head_.softcap = frame.final_softcap;
   } else {
     head_ = Head::make(weights, hp, frame);

@@ -147,14 +147,14 @@ bool WeightSet::runs_in(const Place& place, Tensor tensor, Use use) {
   weight->buffer = buffer;
   Tensor op = nullptr;
   if (use == Use::kElement) {
-    op = ggml_mul(context,
-                  ggml_new_tensor_4d(context, GGML_TYPE_F32, tensor->ne[0], tensor->ne[1] * 32, tensor->ne[2], tensor->ne[3]),
-                  weight);
+    op = ggml_mul(
+        context,
+        ggml_new_tensor_4d(context, GGML_TYPE_F32, tensor->ne[0], tensor->ne[1] * 32, tensor->ne[2], tensor->ne[3]),
+        weight);
   } else if (use == Use::kRows) {
     op = ggml_get_rows(context, weight, ggml_new_tensor_1d(context, GGML_TYPE_I32, 32));
   } else if (use == Use::kHeads) {
-    op = ggml_mul_mat(context, weight,
-                      ggml_new_tensor_3d(context, GGML_TYPE_F32, tensor->ne[0], 32, tensor->ne[2]));
+    op = ggml_mul_mat(context, weight, ggml_new_tensor_3d(context, GGML_TYPE_F32, tensor->ne[0], 32, tensor->ne[2]));
   } else if (tensor->ne[2] > 1) {
     op = ggml_mul_mat_id(context, weight, ggml_new_tensor_3d(context, GGML_TYPE_F32, tensor->ne[0], 1, 32),
                          ggml_new_tensor_2d(context, GGML_TYPE_I32, 1, 32));

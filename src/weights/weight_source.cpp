@@ -63,10 +63,13 @@ Result<void> SyntheticWeights::read(const TensorInfo& tensor, std::span<std::byt
   uint64_t state = hash_name(tensor.name, seed_);
   const bool is_vector = tensor.n_dims == 1;
   const bool is_norm = is_vector && tensor.name.find("norm") != std::string::npos;
+  // A decay that grew would make every state overflow.
+  const bool is_decay = tensor.name.ends_with("ssm_a");
   const float scale = is_vector ? 0.1f : std::sqrt(3.0f / static_cast<float>(tensor.ne[0]));
   const float base = is_norm || tensor.name.starts_with("rope_") ? 1.0f : 0.0f;
   for (std::size_t at = 0; at + sizeof(float) <= out.size(); at += sizeof(float)) {
-    const float value = base + scale * next_uniform(state);
+    float value = base + scale * next_uniform(state);
+    if (is_decay) value = -std::abs(value);
     std::memcpy(out.data() + at, &value, sizeof value);
   }
   return {};

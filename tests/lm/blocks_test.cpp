@@ -1,7 +1,6 @@
 // Blocks against their double-precision twins, over odd sizes.
 //
-// F32 weights and caches with exact attention: NMSE ≤ 1e-11 (order of F32 sums over at most a few hundred terms); GELU
-// goes through ggml's half-precision table: 1e-6; flash attention rounds queries and keys to half precision: 1e-5.
+// Bounds: kExact, kGeluTable and kHalf of block_bench.h; flash attention rounds queries and keys to half precision.
 #include <gtest/gtest.h>
 
 #include "lm/blocks/attention.h"
@@ -23,13 +22,13 @@ struct AttentionCase {
   std::size_t window;
   float softcap;
   std::size_t n_tokens;
+  bool sinks = false;
 };
 
 class AttentionTwin : public testing::TestWithParam<AttentionCase> {};
 
 TEST_P(AttentionTwin, MatchesTheNaiveEvaluation) {
   const AttentionCase& c = GetParam();
-  Bench bench({"attn_qkv"});  // the separate projections
   AttentionSpec spec;
   spec.n_embd = c.n_embd;
   spec.n_head = c.n_head;
@@ -46,6 +45,9 @@ TEST_P(AttentionTwin, MatchesTheNaiveEvaluation) {
     spec.rope.freq_scale = 1.0f / c.yarn_factor;
     spec.rope.ext_factor = 1.0f;
   }
+  spec.sinks = c.sinks;
+  // The synthetic source would make the fused projection too: take the separate ones.
+  Bench bench({"attn_qkv"});
   const Attention attention = Attention::make(bench.weights, "blk.0.", spec);
   ASSERT_TRUE(bench.weights.load({}).ok());
 
@@ -67,6 +69,7 @@ TEST_P(AttentionTwin, MatchesTheNaiveEvaluation) {
     twin.q_norm = bench.weight("blk.0.attn_q_norm.weight");
     twin.k_norm = bench.weight("blk.0.attn_k_norm.weight");
   }
+  if (c.sinks) twin.sinks = bench.weight("blk.0.attn_sinks.weight");
   twin.scale = 0.3f;
   twin.softcap = c.softcap;
   twin.window = c.window;
@@ -93,7 +96,9 @@ INSTANTIATE_TEST_SUITE_P(
                     AttentionCase{"no_rope", 64, 4, 4, 16, Bias::kOptional, false, RopeKind::kNone, 0, 0, 0, 0, 40},
                     AttentionCase{"yarn", 64, 4, 2, 32, Bias::kNone, false, RopeKind::kNeox, 32, 4, 0, 0, 70},
                     AttentionCase{"window", 64, 4, 2, 16, Bias::kNone, true, RopeKind::kNeox, 16, 0, 7, 0, 41},
-                    AttentionCase{"softcap", 64, 4, 2, 16, Bias::kNone, false, RopeKind::kNorm, 16, 0, 0, 2.0f, 31}),
+                    AttentionCase{"softcap", 64, 4, 2, 16, Bias::kNone, false, RopeKind::kNorm, 16, 0, 0, 2.0f, 31},
+                    AttentionCase{"sinks", 64, 4, 2, 16, Bias::kRequired, false, RopeKind::kNeox, 16, 0, 5, 0, 23,
+                                  true}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(GatedMlpTwin, MatchesTheNaiveEvaluation) {

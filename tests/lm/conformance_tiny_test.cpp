@@ -242,7 +242,7 @@ std::vector<std::string> names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, Conformance, testing::ValuesIn(names()),
-                         [](const auto& test) { return test.param; });
+                         [](const auto& test) { return test_name(test.param); });
 
 }  // namespace
 }  // namespace hocket::test

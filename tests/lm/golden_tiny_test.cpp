@@ -81,7 +81,9 @@ TEST_P(Golden, HalfPrecisionCacheStaysClose) {
   EXPECT_LE(nmse(rows, all_), 1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Golden, testing::Values("llama", "qwen2", "qwen3", "gemma3", "phi3"),
+INSTANTIATE_TEST_SUITE_P(Models, Golden,
+                         testing::Values("llama", "qwen2", "qwen3", "gemma3", "phi3", "qwen3moe", "bm2", "glm4moe",
+                                         "gptoss"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

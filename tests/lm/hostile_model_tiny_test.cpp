@@ -30,6 +30,8 @@ TinyFile tiny_file(const std::string& arch, bool wide = false) {
     file.metadata.set(arch + ".attention.head_count", int64_t{4});
     file.metadata.set(arch + ".attention.key_length", int64_t{64});
     file.metadata.set(arch + ".attention.value_length", int64_t{64});
+    for (const char* name : {".expert_feed_forward_length", ".expert_shared_feed_forward_length"})
+      if (file.metadata.has(arch + name)) file.metadata.set(arch + name, int64_t{256});
   }
   auto source = std::make_shared<SyntheticWeights>(1);
   LoadedModel::DeclareOptions options;
@@ -132,6 +134,21 @@ TEST_P(HostileModel, EveryHyperParameterWithHostileValues) {
                                 "final_logit_softcapping",
                                 "nextn_predict_layers",
                                 "expert_count",
+                                "expert_used_count",
+                                "expert_feed_forward_length",
+                                "expert_shared_count",
+                                "expert_shared_feed_forward_length",
+                                "expert_group_count",
+                                "expert_group_used_count",
+                                "expert_gating_func",
+                                "expert_weights_norm",
+                                "expert_weights_scale",
+                                "leading_dense_block_count",
+                                "swiglu_clamp_exp",
+                                "swiglu_clamp_shexp",
+                                "embedding_scale",
+                                "residual_scale",
+                                "logit_scale",
                                 "pooling_type"};
   for (std::string& key : keys) key = GetParam() + "." + key;
   for (const auto& [key, value] : good.metadata.entries()) keys.push_back(key);
@@ -157,7 +174,9 @@ TEST_P(HostileModel, EveryHyperParameterWithHostileValues) {
 
 TEST_P(HostileModel, EveryRequiredKeyMissing) {
   const TinyFile good = tiny_file(GetParam());
-  for (const char* name : {"context_length", "embedding_length", "block_count", "attention.head_count"}) {
+  for (const char* name :
+       {"context_length", "embedding_length", "block_count", "attention.head_count", "expert_used_count"}) {
+    if (!good.metadata.has(GetParam() + "." + name)) continue;
     TinyFile bad{{}, good.tensors};
     for (const auto& [key, value] : good.metadata.entries())
       if (key != GetParam() + "." + name) bad.metadata.set(key, value);
@@ -177,7 +196,8 @@ TEST_P(HostileModel, EveryTensorMissingOrMisshapen) {
     ASSERT_FALSE(without.ok()) << name;
     EXPECT_EQ(without.error().param, name);
 
-    for (const std::size_t dim : {0u, 1u}) {
+    for (const std::size_t dim : {0u, 1u, 2u}) {
+      if (dim == 2 && good.tensors[i].n_dims < 3) continue;
       if (dim == 1 && name == "token_embd.weight") continue;  // this size is the vocabulary's
       TinyFile bad = good;
       bad.tensors[i].ne[dim] += 1;
@@ -212,7 +232,7 @@ TEST_P(HostileModel, EveryTensorType) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, HostileModel, testing::ValuesIn(supported_architectures()),
-                         [](const auto& test) { return test.param; });
+                         [](const auto& test) { return test_name(test.param); });
 
 }  // namespace
 }  // namespace hocket::test

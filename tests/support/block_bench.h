@@ -105,8 +105,8 @@ std::vector<std::vector<float>> run_steps(Bench& bench, const LayerMemory& layer
     const std::size_t width = result.size() / seqs.size();
     for (std::size_t i = 0; i < seqs.size(); ++i)
       out[static_cast<std::size_t>(seqs[i])].insert(out[static_cast<std::size_t>(seqs[i])].end(),
-                                                   result.begin() + static_cast<std::ptrdiff_t>(i * width),
-                                                   result.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
+                                                    result.begin() + static_cast<std::ptrdiff_t>(i * width),
+                                                    result.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
   }
   return out;
 }

@@ -24,7 +24,7 @@ inline std::optional<Metadata> tiny_metadata(const std::string& arch) {
   set("attention.head_count_kv", integer(2));
   set("attention.layer_norm_rms_epsilon", 1e-5);
   if (arch == "llama" || arch == "qwen2") return m;
-  if (arch == "qwen3") {
+  if (arch == "qwen3" || arch == "qwen3vl") {
     set("attention.key_length", integer(24));  // not n_embd / n_head
     set("attention.value_length", integer(24));
     return m;
@@ -40,13 +40,70 @@ inline std::optional<Metadata> tiny_metadata(const std::string& arch) {
     set("rope.freq_base", 1e6);
     return m;
   }
+  if (arch == "gemma2") {
+    set("attention.sliding_window", integer(8));
+    set("attn_logit_softcapping", 2.0);
+    return m;
+  }
+  if (arch == "smollm3") {
+    set("block_count", integer(4));  // the fourth layer has no rope
+    return m;
+  }
+  if (arch == "glm4") {
+    set("rope.dimension_count", integer(8));
+    return m;
+  }
+  if (arch == "granite" || arch == "granitemoe") {
+    set("embedding_scale", 1.5);
+    set("residual_scale", 0.7);
+    set("logit_scale", 2.0);
+    set("attention.scale", 0.3);
+    if (arch == "granite") return m;
+  }
+  // With experts.
+  set("expert_count", integer(6));
+  set("expert_used_count", integer(2));
+  set("expert_feed_forward_length", integer(32));
+  if (arch == "qwen3moe" || arch == "qwen3vlmoe" || arch == "granitemoe") return m;
+  if (arch == "qwen2moe") {
+    set("expert_shared_feed_forward_length", integer(40));
+    return m;
+  }
+  if (arch == "gpt-oss") {
+    set("attention.sliding_window", integer(8));
+    set("rope.scaling.type", std::string("yarn"));
+    set("rope.scaling.factor", 8.0);
+    set("rope.scaling.original_context_length", integer(64));
+    return m;
+  }
+  set("leading_dense_block_count", integer(1));
+  set("expert_shared_count", integer(2));
+  set("expert_weights_scale", 2.5);
+  set("expert_weights_norm", true);
+  if (arch == "bailingmoe" || arch == "deepseek") return m;
+  set("rope.dimension_count", integer(8));
+  if (arch == "glm4moe") return m;
+  if (arch == "bailingmoe2") {
+    set("expert_count", integer(8));
+    set("expert_group_count", integer(4));
+    set("expert_group_used_count", integer(2));
+    set("expert_shared_feed_forward_length", integer(48));
+    return m;
+  }
   return std::nullopt;
 }
 
 // How far two ways of computing the same logits may be apart (NMSE) with F32 weights and caches: the order of F32 sums.
 // ggml's GELU goes through a table in half precision, in which a last-bit difference of the input becomes one of 2^-11.
 inline double rounding_bound(const std::string& arch) {
-  return arch == "gemma3" ? 1e-6 : 1e-10;
+  return arch.starts_with("gemma") ? 1e-6 : 1e-10;
+}
+
+// The architecture as part of a test's name.
+inline std::string test_name(std::string arch) {
+  for (char& c : arch)
+    if (c == '-') c = '_';
+  return arch;
 }
 
 }  // namespace hocket::test

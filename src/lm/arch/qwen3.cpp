@@ -1,39 +1,21 @@
-// qwen3: Qwen 3, dense.
+// qwen3, qwen3moe: Qwen 3, dense and with experts; qwen3vl, qwen3vlmoe: the text part of Qwen 3 VL.
 //
 // As llama, with half-split rope and an RMS norm of every query and key head; the head size does not follow from the
-// width. Source: language-models.md §3.2.
-#include "lm/arch/registry.h"
-#include "lm/blocks/pre_norm_block.h"
-#include "lm/blocks/rope_factors.h"
+// width. For text the three position axes of the VL models are equal, which is plain rope.
+// Source: language-models.md §§1.4, 3.2.
+#include "lm/arch/plain_transformer.h"
 
 namespace hocket {
 
 namespace {
 
-struct Qwen3 {
-  using Layer = PreNormBlock;
-  HParams hp;
-  RopeFactors factors;
-
-  static Result<Qwen3> read(const HParams& hp, const Metadata&) {
-    Qwen3 arch{hp, {}};
-    arch.hp.rope.kind = RopeKind::kNeox;
+struct Qwen3 : PlainTransformer {
+  static Result<Qwen3> read(const HParams& hp, const Metadata& metadata) {
+    Qwen3 arch{PlainTransformer::of(hp, RopeKind::kNeox)};
+    arch.attn.head_norm = true;
+    TRY_ASSIGN(arch.ffn, FeedForwardSpec::read(hp, metadata, {.gating = Gating::kSoftmax, .norm = true}));
+    arch.around.head_bias = Bias::kOptional;
     return arch;
-  }
-
-  void make_globals(WeightSet& w) { factors.make(w, hp.rope); }
-
-  Layer make_layer(WeightSet& w, std::size_t il) const {
-    const std::string p = block_prefix(il);
-    AttentionSpec attn = AttentionSpec::of(hp, il);
-    attn.head_norm = true;
-    return PreNormBlock::make(w, p, attn, GatedMlp::make(w, p, hp.n_embd, hp.n_ff[il], Activation::kSilu));
-  }
-
-  KvLayerSpec memory_of(std::size_t il) const { return {hp.n_kv_head[il], hp.head_dim_k, hp.head_dim_v, 0}; }
-
-  Tensor run_layer(StepGraph& g, const Layer& l, std::size_t il, Tensor x) const {
-    return l.run(g, il, x, factors.get(g));
   }
 };
 

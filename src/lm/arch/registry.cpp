@@ -6,8 +6,16 @@ namespace hocket {
 
 const std::vector<ArchitectureRow>& architectures() {
   static const std::vector<ArchitectureRow> rows{
-      {"gemma3", gemma3_architecture()}, {"llama", llama_architecture()}, {"phi3", phi3_architecture()},
-      {"qwen2", qwen2_architecture()},   {"qwen3", qwen3_architecture()},
+      {"bailingmoe", bailingmoe_architecture()}, {"bailingmoe2", bailingmoe2_architecture()},
+      {"deepseek", bailingmoe_architecture()},   {"gemma2", gemma2_architecture()},
+      {"gemma3", gemma3_architecture()},         {"glm4", glm4_architecture()},
+      {"glm4moe", glm4moe_architecture()},       {"gpt-oss", gpt_oss_architecture()},
+      {"granite", granite_architecture()},       {"granitemoe", granite_architecture()},
+      {"llama", llama_architecture()},           {"phi3", phi3_architecture()},
+      {"qwen2", qwen2_architecture()},           {"qwen2moe", qwen2_architecture()},
+      {"qwen3", qwen3_architecture()},           {"qwen3moe", qwen3_architecture()},
+      {"qwen3vl", qwen3_architecture()},         {"qwen3vlmoe", qwen3_architecture()},
+      {"smollm3", smollm3_architecture()},
   };
   return rows;
 }

@@ -15,10 +15,18 @@ std::string block_prefix(std::size_t il);
 // everything. No layer when the model has no window.
 Result<std::vector<bool>> read_window_pattern(const HParams& hp, const Metadata& metadata, std::size_t period);
 
+ArchitectureFactory bailingmoe_architecture();
+ArchitectureFactory bailingmoe2_architecture();
+ArchitectureFactory gemma2_architecture();
 ArchitectureFactory gemma3_architecture();
+ArchitectureFactory glm4_architecture();
+ArchitectureFactory glm4moe_architecture();
+ArchitectureFactory gpt_oss_architecture();
+ArchitectureFactory granite_architecture();
 ArchitectureFactory llama_architecture();
 ArchitectureFactory phi3_architecture();
 ArchitectureFactory qwen2_architecture();
 ArchitectureFactory qwen3_architecture();
+ArchitectureFactory smollm3_architecture();
 
 }  // namespace hocket

@@ -31,10 +31,12 @@ Attention Attention::make(WeightSet& weights, const std::string& prefix, const A
   }
   a.output_ =
       Linear::make(weights, prefix + "attn_output", spec.n_head * spec.head_dim_v, spec.n_embd, spec.output_bias);
-  if (spec.head_norm) {
+  a.output_.f32_sums = spec.f32_sums;
+  if (spec.head_norm || (spec.optional_head_norm && weights.has(prefix + "attn_q_norm.weight", {spec.head_dim_k}))) {
     a.q_norm_ = RmsNorm::make(weights, prefix + "attn_q_norm", spec.head_dim_k, spec.norm_eps);
     a.k_norm_ = RmsNorm::make(weights, prefix + "attn_k_norm", spec.head_dim_k, spec.norm_eps);
   }
+  if (spec.sinks) a.sinks_ = weights.vector(prefix + "attn_sinks.weight", {spec.n_head});
   return a;
 }
 
@@ -57,13 +59,14 @@ Tensor Attention::run(StepGraph& g, std::size_t layer, Tensor h, Tensor rope_fac
     k = heads(k_.run(g, h), 0, spec_.head_dim_k, spec_.n_kv_head);
     v = heads(v_.run(g, h), 0, spec_.head_dim_v, spec_.n_kv_head);
   }
-  if (spec_.head_norm) {
+  if (q_norm_.weight) {
     q = q_norm_.run(g, q);
     k = k_norm_.run(g, k);
   }
   q = g.rope(q, g.query_positions(), spec_.rope, rope_factors);
   k = g.rope(k, g.positions(), spec_.rope, rope_factors);
-  return output_.run(g, g.attend(layer, q, k, v, {.scale = spec_.scale, .softcap = spec_.softcap}));
+  Tensor o = g.attend(layer, q, k, v, {.scale = spec_.scale, .softcap = spec_.softcap, .sinks = sinks_});
+  return output_.run(g, o);
 }
 
 }  // namespace hocket

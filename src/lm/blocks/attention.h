@@ -1,7 +1,7 @@
 // lm/blocks/attention.h: grouped-query attention with rope.
 //
-// Projections, optional offsets, optional RMS norm of each query and key head, rope, attention over the layer's cache,
-// output projection. Source: language-models.md §3.0 "Attention, generic".
+// Projections, optional offsets, optional RMS norm of each query and key head, rope, attention over the layer's cache
+// with optional sinks, output projection. Source: language-models.md §3.0 "Attention, generic".
 #pragma once
 
 #include "lm/blocks/linear.h"
@@ -16,7 +16,10 @@ struct AttentionSpec {
   int64_t head_dim_k = 0, head_dim_v = 0;
   Bias qkv_bias = Bias::kNone;
   Bias output_bias = Bias::kNone;
-  bool head_norm = false;  // attn_q_norm, attn_k_norm
+  bool head_norm = false;           // attn_q_norm, attn_k_norm
+  bool optional_head_norm = false;  // the same, where the file has them
+  bool sinks = false;               // attn_sinks: a logit per head that only takes part in the softmax's sum
+  bool f32_sums = false;            // of the output product
   float norm_eps = 1e-5f;
   RopeSpec rope;
   float scale = 1.0f;
@@ -36,7 +39,8 @@ class Attention {
  private:
   AttentionSpec spec_;
   Linear q_, k_, v_, qkv_, output_;
-  RmsNorm q_norm_, k_norm_;
+  RmsNorm q_norm_, k_norm_;  // without weight: none
+  Tensor sinks_ = nullptr;   // [n_head]
 };
 
 }  // namespace hocket

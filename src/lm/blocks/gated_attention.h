@@ -1,5 +1,5 @@
-// lm/blocks/gated_attention.h: the attention layer of Qwen3-Next and Qwen3.5: every head's output is multiplied by σ of a
-// gate that comes from the same projection as its query.
+// lm/blocks/gated_attention.h: the attention layer of Qwen3-Next and Qwen3.5: every head's output is multiplied by σ of
+// a gate that comes from the same projection as its query.
 //
 // Source   language-models.md §3.5.
 #pragma once

@@ -59,8 +59,9 @@ GatedDeltaNet::Gates GatedDeltaNet::gates(StepGraph& g, Tensor h) const {
     Tensor both = beta_alpha_.run(g, h);
     const int64_t r = spec_.n_v_head / spec_.n_k_head;
     const auto half = [&](int64_t first) {
-      Tensor part = ggml_view_3d(c, both, r, spec_.n_k_head, both->ne[1], 2 * static_cast<std::size_t>(r) * sizeof(float),
-                                 both->nb[1], static_cast<std::size_t>(first) * sizeof(float));
+      Tensor part =
+          ggml_view_3d(c, both, r, spec_.n_k_head, both->ne[1], 2 * static_cast<std::size_t>(r) * sizeof(float),
+                       both->nb[1], static_cast<std::size_t>(first) * sizeof(float));
       return ggml_reshape_2d(c, ggml_cont(c, part), spec_.n_v_head, both->ne[1]);
     };
     beta = half(0);

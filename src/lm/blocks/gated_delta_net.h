@@ -1,7 +1,8 @@
 // lm/blocks/gated_delta_net.h: the recurrent layer of Qwen3-Next and Qwen3.5: a delta rule with one decay a head.
 //
-// Queries, keys and values come from one projection and pass one short convolution and SiLU; queries and keys are brought
-// to norm 1; g = A · softplus(a + dt), A < 0; the output of each head is normalised and multiplied by SiLU of a gate.
+// Queries, keys and values come from one projection and pass one short convolution and SiLU; queries and keys are
+// brought to norm 1; g = A · softplus(a + dt), A < 0; the output of each head is normalised and multiplied by SiLU of a
+// gate.
 //
 // Source   language-models.md §3.5; Yang et al., arXiv 2412.06464.
 #pragma once
@@ -38,7 +39,8 @@ struct GatedDeltaNetSpec {
 
 class GatedDeltaNet {
  public:
-  // Takes `prefix`attn_qkv, attn_gate, ssm_conv1d, ssm_dt.bias, ssm_a, ssm_beta and ssm_alpha or ssm_ba, ssm_norm, ssm_out.
+  // Takes `prefix`attn_qkv, attn_gate, ssm_conv1d, ssm_dt.bias, ssm_a, ssm_beta and ssm_alpha or ssm_ba, ssm_norm,
+  // ssm_out.
   static GatedDeltaNet make(WeightSet& weights, const std::string& prefix, const GatedDeltaNetSpec& spec);
   // h [n_embd, n_tokens], normalised → [n_embd, n_queries].
   Tensor run(StepGraph& g, std::size_t layer, Tensor h) const;

@@ -22,12 +22,12 @@ Result<IndexerSpec> IndexerSpec::read(const HParams& hp, const Metadata& metadat
   spec.rope.kind = RopeKind::kNorm;
   TRY_ASSIGN(spec.n_head, metadata.integer(hp.key("attention.indexer.head_count"), 1, kMaxHeads));
   TRY_ASSIGN(spec.head_dim, metadata.integer(hp.key("attention.indexer.key_length"), 2, kMaxHeadDim));
-  TRY_ASSIGN(spec.top_k,
-             metadata.integer(hp.key("attention.indexer.top_k"), 1, std::numeric_limits<int32_t>::max()));
+  TRY_ASSIGN(spec.top_k, metadata.integer(hp.key("attention.indexer.top_k"), 1, std::numeric_limits<int32_t>::max()));
   if (spec.rope.n_rot > spec.head_dim)
-    return Error(ErrorCode::kBadModel,
-                 fmt::format("{} rotated dimensions do not fit into indexer keys of {}", spec.rope.n_rot, spec.head_dim),
-                 hp.key("attention.indexer.key_length"));
+    return Error(
+        ErrorCode::kBadModel,
+        fmt::format("{} rotated dimensions do not fit into indexer keys of {}", spec.rope.n_rot, spec.head_dim),
+        hp.key("attention.indexer.key_length"));
   if (n_q_latent == 0)
     return Error(ErrorCode::kBadModel, "an indexer needs low-rank queries", hp.key("attention.q_lora_rank"));
   return spec;
@@ -66,10 +66,10 @@ Tensor Indexer::run(StepGraph& g, std::size_t layer, Tensor h, Tensor latent) co
   Tensor none = ggml_fill(c, scores, -std::numeric_limits<float>::infinity());
   Tensor zeros = ggml_view_2d(c, scores, spec_.top_k, n, scores->nb[1], 0);
   zeros = ggml_fill(c, ggml_cont(c, zeros), 0.0f);
-  Tensor seen = ggml_set_rows(c, ggml_reshape_3d(c, none, 1, n_kv, n), ggml_reshape_3d(c, zeros, 1, spec_.top_k, n),
-                              chosen);
+  Tensor seen =
+      ggml_set_rows(c, ggml_reshape_3d(c, none, 1, n_kv, n), ggml_reshape_3d(c, zeros, 1, spec_.top_k, n), chosen);
   // Among the chosen there may be keys that the query must not see, when it has fewer than top_k before it.
-  return ggml_add(c, ggml_reshape_2d(c, seen, n_kv, n), mask);
+  return ggml_add(c, ggml_reshape_2d(c, seen, n_kv, n), ggml_cast(c, mask, GGML_TYPE_F32));
 }
 
 }  // namespace hocket

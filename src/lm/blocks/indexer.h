@@ -1,6 +1,7 @@
 // lm/blocks/indexer.h: the lightning indexer of sparse attention: chooses the keys that each query attends to.
 //
-//   score(t, s) = Σ_i w_i(t) · relu( q_i(t) · k(s) ); a query sees the top_k keys of highest score among those before it.
+//   score(t, s) = Σ_i w_i(t) · relu( q_i(t) · k(s) ); a query sees the top_k keys of highest score among those before
+//   it.
 //
 // Owns     nothing; index keys are in the layer's cache.
 // Source   language-models.md §3.14; DeepSeek-V3.2, arXiv 2512.02556.

@@ -1,7 +1,7 @@
 // lm/blocks/kda.h: Kimi Delta Attention: a delta rule whose decay is one of each key channel.
 //
-// Queries, keys and values pass a short convolution and SiLU; queries and keys are brought to norm 1; the output of each
-// head is normalised and gated. No positions. Two ways of making the decay from f = f_a · h (+ dt):
+// Queries, keys and values pass a short convolution and SiLU; queries and keys are brought to norm 1; the output of
+// each head is normalised and gated. No positions. Two ways of making the decay from f = f_a · h (+ dt):
 //   bounded:   g = L · σ(A · f), L < 0 the lower bound, A > 0 of each head    (Ling 3)
 //   softplus:  g = A · softplus(f), A < 0                                     (Kimi Linear; f and gate of low rank)
 //
@@ -20,7 +20,7 @@ struct KdaSpec {
   int64_t n_embd = 0;
   int64_t n_head = 0;
   int64_t head_dim = 0;
-  int64_t kernel = 4;        // of the convolutions
+  int64_t kernel = 4;  // of the convolutions
   float eps = 1e-5f;
   float lower_bound = 0.0f;  // of the bounded decay; 0: softplus
   bool low_rank = false;     // decay and gate through head_dim numbers

@@ -12,6 +12,7 @@ Linear Linear::make(WeightSet& weights, const std::string& name, int64_t n_in, i
 
 Tensor Linear::run(StepGraph& g, Tensor x) const {
   Tensor y = matmul(g.graph(), weight, x);
+  if (f32_sums) ggml_prec_set_acc(y, GGML_PREC_F32);
   return bias ? ggml_add(g.context(), y, bias) : y;
 }
 

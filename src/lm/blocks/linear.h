@@ -11,6 +11,7 @@ enum class Bias { kNone, kOptional, kRequired };
 struct Linear {
   Tensor weight = nullptr;  // [n_in, n_out]
   Tensor bias = nullptr;    // [n_out] or nullptr
+  bool f32_sums = false;    // the result overflows half precision, in which some devices would add up
 
   // Takes `name`.weight and, as asked, `name`.bias.
   static Linear make(WeightSet& weights, const std::string& name, int64_t n_in, int64_t n_out, Bias bias = Bias::kNone);

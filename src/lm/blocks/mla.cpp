@@ -98,8 +98,8 @@ Tensor Mla::rows(StepGraph& g, Tensor h) const {
   Tensor kv = kv_a_.run(g, h);
   const int64_t n = h->ne[1];
   Tensor latent = ggml_view_3d(c, kv, spec_.n_kv_latent, 1, n, kv->nb[1], kv->nb[1], 0);
-  Tensor key = ggml_view_3d(c, kv, spec_.head_dim_rope, 1, n, kv->nb[1], kv->nb[1],
-                            ggml_row_size(kv->type, spec_.n_kv_latent));
+  Tensor key =
+      ggml_view_3d(c, kv, spec_.head_dim_rope, 1, n, kv->nb[1], kv->nb[1], ggml_row_size(kv->type, spec_.n_kv_latent));
   return ggml_concat(c, kv_norm_.run(g, latent), g.rope(key, g.positions(), spec_.rope, nullptr), 0);
 }
 

@@ -1,8 +1,9 @@
 // lm/blocks/mla.h: multi-head latent attention.
 //
-// Keys and values of all heads are products of one latent c of each token; the cache keeps [c ; k_rope] only. Computed in
-// the absorbed form: the key product moves to the query, q_abs = K_bᵀ q, and the value product behind the attention,
-// o = V_b (softmax(q · row) c). A head of the cache is as wide as latent and rope together, for all query heads the same.
+// Keys and values of all heads are products of one latent c of each token; the cache keeps [c ; k_rope] only. Computed
+// in the absorbed form: the key product moves to the query, q_abs = K_bᵀ q, and the value product behind the attention,
+// o = V_b (softmax(q · row) c). A head of the cache is as wide as latent and rope together, for all query heads the
+// same.
 //
 // Source   language-models.md §3.9; DeepSeek-V2, arXiv 2405.04434 §2.1.
 #pragma once
@@ -20,7 +21,7 @@ struct MlaSpec {
   int64_t n_kv_latent = 0;  // of c
   int64_t head_dim_nope = 0, head_dim_rope = 0, head_dim_v = 0;
   float eps = 1e-5f;
-  RopeSpec rope;          // over head_dim_rope numbers; kNone leaves them unrotated
+  RopeSpec rope;  // over head_dim_rope numbers; kNone leaves them unrotated
   float scale = 1.0f;
   bool head_gate = false;  // attn_gate: σ of one number a head multiplies its output
 

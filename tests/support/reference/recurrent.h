@@ -1,5 +1,5 @@
-// tests/support/reference/recurrent.h: naive double-precision twins of recurrent blocks and latent attention. Plain loops
-// over one sequence from its first token; no state is carried in.
+// tests/support/reference/recurrent.h: naive double-precision twins of recurrent blocks and latent attention. Plain
+// loops over one sequence from its first token; no state is carried in.
 #pragma once
 
 #include "support/reference/transformer.h"
@@ -157,7 +157,7 @@ inline Rows gated_delta_net(const Rows& x, const DeltaNetWeights& w, std::size_t
 }
 
 struct MlaWeights {
-  Row q, q_a, q_a_norm, q_b;  // q, or the other three
+  Row q, q_a, q_a_norm, q_b;                    // q, or the other three
   Row kv_a, kv_a_norm, k_b, v_b, gate, output;  // gate may be empty
 };
 

@@ -69,6 +69,7 @@ struct AttentionWeights {
   Row q, k, v, output;
   Row q_bias, k_bias, v_bias, output_bias;  // empty = none
   Row q_norm, k_norm;                       // empty = none
+  Row sinks;                                // of each head; empty = none
   double eps = 1e-5, scale = 1, softcap = 0;
   std::size_t window = 0;
   Rope rope;  // n_rot 0 = none
@@ -108,8 +109,9 @@ inline Rows attention(const AttentionWeights& w, const Rows& h) {
         score *= w.scale;
         scores.push_back(w.softcap > 0 ? w.softcap * std::tanh(score / w.softcap) : score);
       }
-      const double most = *std::max_element(scores.begin(), scores.end());
-      double sum = 0;
+      double most = *std::max_element(scores.begin(), scores.end());
+      if (!w.sinks.empty()) most = std::max(most, w.sinks[head]);
+      double sum = w.sinks.empty() ? 0 : std::exp(w.sinks[head] - most);
       for (double& s : scores) sum += s = std::exp(s - most);
       for (std::size_t s = first; s <= t; ++s)
         for (std::size_t i = 0; i < w.head_dim; ++i)
