@@ -23,25 +23,38 @@ std::vector<int32_t> some_tokens(std::size_t n, uint32_t seed) {
 
 class Conformance : public testing::TestWithParam<std::string> {
  protected:
+  static constexpr uint64_t kSeed = 7;
+
   void SetUp() override {
-    const auto metadata = tiny_metadata(GetParam());
-    ASSERT_TRUE(metadata.has_value()) << "tests/support/tiny_models.h has no entry for " << GetParam();
-    auto model = LanguageModel::synthetic(*metadata, 7, kTinyVocab);
+    metadata_ = tiny_metadata(GetParam());
+    ASSERT_TRUE(metadata_.has_value()) << "tests/support/tiny_models.h has no entry for " << GetParam();
+    auto model = LanguageModel::synthetic(*metadata_, kSeed, kTinyVocab);
     ASSERT_TRUE(model.ok()) << model.error().message;
     model_ = std::move(*model);
     rounding_ = rounding_bound(GetParam());
   }
 
-  std::unique_ptr<LmRunner> runner(std::size_t n_seqs = 1, CacheType type = CacheType::kF32, int n_threads = 1) {
+  static RunnerOptions options(std::size_t n_seqs = 1) {
     RunnerOptions options;
     options.n_ctx = 256;
     options.n_seqs = n_seqs;
     options.n_batch = 64;
-    options.n_threads = n_threads;
-    options.cache_k = options.cache_v = type;
-    auto made = LmRunner::create(*model_, options);
+    options.n_threads = 1;
+    options.cache_k = options.cache_v = CacheType::kF32;
+    options.n_rollback = 5;
+    options.n_checkpoints = 2;
+    return options;
+  }
+  static std::unique_ptr<LmRunner> runner_of(const LanguageModel& model, const RunnerOptions& options) {
+    auto made = LmRunner::create(model, options);
     EXPECT_TRUE(made.ok()) << made.error().message;
     return std::move(*made);
+  }
+  std::unique_ptr<LmRunner> runner(std::size_t n_seqs = 1, CacheType type = CacheType::kF32, int n_threads = 1) {
+    RunnerOptions with = options(n_seqs);
+    with.n_threads = n_threads;
+    with.cache_k = with.cache_v = type;
+    return runner_of(*model_, with);
   }
 
   // Feeds tokens to a sequence in chunks; the logits of the last one.
@@ -58,6 +71,7 @@ class Conformance : public testing::TestWithParam<std::string> {
     return row;
   }
 
+  std::optional<Metadata> metadata_;
   std::unique_ptr<LanguageModel> model_;
   double rounding_ = 0;
 };
@@ -162,19 +176,118 @@ TEST_P(Conformance, ForkGoesItsOwnWay) {
 }
 
 TEST_P(Conformance, TruncationForgets) {
-  const auto tokens = some_tokens(24, 13);
+  const auto tokens = some_tokens(24, 13), other = some_tokens(6, 14);
+  for (const std::size_t n : {20, 21, 23, 24}) {
+    auto cut = runner(), cold = runner();
+    feed(*cut, 0, std::span(tokens).first(20), 64);
+    feed(*cut, 0, std::span(tokens).last(4), 4);  // a step that can be taken back token by token
+    ASSERT_TRUE(cut->memory().can_truncate(0, n)) << n;
+    ASSERT_TRUE(cut->memory().truncate(0, n).ok()) << n;
+    EXPECT_EQ(cut->memory().length(0), n);
+    feed(*cold, 0, std::span(tokens).first(n), 64);
+    EXPECT_LE(nmse(feed(*cut, 0, other, 64), feed(*cold, 0, other, 64)), rounding_) << n;
+  }
+}
+
+TEST_P(Conformance, TruncationIsPossibleOrRefused) {
+  const auto tokens = some_tokens(40, 20), other = some_tokens(6, 21);
   auto cut = runner();
   feed(*cut, 0, tokens, 64);
-  // A window shorter than the cut may not allow it; then the memory must say so and stay as it is.
-  const bool possible = cut->memory().can_truncate(0, 20);
-  EXPECT_EQ(cut->memory().truncate(0, 20).ok(), possible);
-  ASSERT_TRUE(possible) << "four tokens back fit every window and its slack here";
-  const auto other = some_tokens(6, 14);
-  const auto got = feed(*cut, 0, other, 64);
-  auto cold = runner();
-  feed(*cold, 0, std::span(tokens).first(20), 64);
-  EXPECT_LE(nmse(got, feed(*cold, 0, other, 64)), rounding_);
   EXPECT_FALSE(cut->memory().truncate(0, 999).ok());
+  for (const std::size_t n : {39, 12, 1}) {
+    const bool possible = cut->memory().can_truncate(0, n);
+    if (cut->memory().traits().cuts_anywhere && n == 39) {
+      EXPECT_TRUE(possible);
+    }
+    EXPECT_EQ(cut->memory().truncate(0, n).ok(), possible) << n;
+    if (!possible) {
+      EXPECT_EQ(cut->memory().length(0), 40u);
+    }
+    if (possible) break;
+  }
+  cut->memory().clear(0);
+  auto cold = runner();
+  EXPECT_EQ(feed(*cut, 0, other, 64), feed(*cold, 0, other, 64)) << "an emptied sequence is a new one";
+}
+
+TEST_P(Conformance, CheckpointsCanBeReturnedTo) {
+  const auto tokens = some_tokens(36, 22), other = some_tokens(6, 23);
+  auto marked = runner(2);
+  feed(*marked, 0, std::span(tokens).first(16), 8);
+  marked->memory().checkpoint(0);
+  feed(*marked, 0, std::span(tokens).subspan(16, 5), 1);
+  ASSERT_TRUE(marked->memory().fork(0, 1).ok());
+  for (const SeqId seq : {0, 1}) {
+    if (!marked->memory().can_truncate(seq, 16)) {
+      EXPECT_TRUE(marked->memory().traits().cuts_anywhere) << "only a window can have lost it";
+      continue;
+    }
+    ASSERT_TRUE(marked->memory().truncate(seq, 16).ok());
+    auto cold = runner();
+    feed(*cold, 0, std::span(tokens).first(16), 8);
+    EXPECT_LE(nmse(feed(*marked, seq, other, 64), feed(*cold, 0, other, 64)), rounding_) << seq;
+    ASSERT_TRUE(marked->memory().truncate(seq, 16).ok()) << "a checkpoint can be used again";
+  }
+}
+
+// Every model that may be cut into parts gives the same logits in parts, bit by bit: the same operations on the same
+// data.
+TEST_P(Conformance, StagesAtEveryCutEqualTheWhole) {
+  const auto tokens = some_tokens(33, 24);
+  auto whole = runner();
+  const auto n_layer = model_->summary().n_layer;
+  std::vector<std::vector<float>> expected;
+  for (const std::size_t n : {26u, 1u, 6u}) {
+    const auto at = whole->memory().length(0);
+    expected.push_back(feed(*whole, 0, std::span(tokens).subspan(at, n), 64));
+  }
+  std::size_t n_cuts = 0;
+  for (std::size_t cut = 1; cut < n_layer; ++cut) {
+    auto front = LanguageModel::synthetic(*metadata_, kSeed, kTinyVocab, {0, cut});
+    auto back = LanguageModel::synthetic(*metadata_, kSeed, kTinyVocab, {cut, 0});
+    ASSERT_EQ(front.ok(), back.ok());
+    if (!front.ok()) {
+      EXPECT_EQ(front.error().code, ErrorCode::kUnsupported) << front.error().message;
+      EXPECT_EQ(front.error().param, "layers");
+      continue;
+    }
+    ++n_cuts;
+    auto first = runner_of(**front, options()), second = runner_of(**back, options());
+    std::size_t at = 0, step = 0;
+    for (const std::size_t n : {26u, 1u, 6u}) {
+      std::vector<BatchToken> batch;
+      for (std::size_t i = 0; i < n; ++i) batch.push_back({tokens[at + i], 0, i + 1 == n});
+      ASSERT_TRUE(first->step(batch, StepOutput::kActivations, {}).ok());
+      std::vector<float> activations;
+      for (std::size_t i = 0; i < n; ++i)
+        activations.insert(activations.end(), first->output(i).begin(), first->output(i).end());
+      const auto stepped = second->step_from(activations, batch, StepOutput::kLogits, {});
+      ASSERT_TRUE(stepped.ok()) << stepped.error().message;
+      EXPECT_EQ(std::vector<float>(second->output(0).begin(), second->output(0).end()), expected[step])
+          << "cut before layer " << cut << ", step " << step;
+      at += n;
+      ++step;
+    }
+    EXPECT_FALSE(second->step(std::vector<BatchToken>{{1, 0, true}}).ok()) << "a later part needs activations";
+  }
+  const bool known_whole = GetParam() == "gemma4";  // its layers share more than the residual stream
+  EXPECT_EQ(n_cuts == 0, known_whole);
+}
+
+TEST_P(Conformance, HiddenStatesComeWithLogits) {
+  const auto tokens = some_tokens(12, 25);
+  auto both = runner(), logits = runner(), hidden = runner();
+  std::vector<BatchToken> batch, all;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    batch.push_back({tokens[i], 0, i + 1 == tokens.size()});
+    all.push_back({tokens[i], 0, true});
+  }
+  ASSERT_TRUE(both->step(batch, StepOutput::kLogitsAndHidden, {}).ok());
+  ASSERT_TRUE(logits->step(batch).ok());
+  ASSERT_TRUE(hidden->step(all, StepOutput::kHidden, {}).ok());
+  EXPECT_LE(nmse(both->output(0), std::vector<float>(logits->output(0).begin(), logits->output(0).end())), rounding_);
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    EXPECT_LE(nmse(both->hidden(i), std::vector<float>(hidden->output(i).begin(), hidden->output(i).end())), rounding_);
 }
 
 TEST_P(Conformance, LongSequencesPassWindowsAndPadding) {

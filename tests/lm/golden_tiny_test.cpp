@@ -56,7 +56,7 @@ class Golden : public testing::TestWithParam<const char*> {
     return rows;
   }
 
-  bool has_gelu_table() const { return std::string(GetParam()) == "gemma3"; }
+  bool has_gelu_table() const { return std::string(GetParam()).starts_with("gemma"); }
 
   nlohmann::json entry_;
   std::unique_ptr<LanguageModel> model_;
@@ -83,7 +83,8 @@ TEST_P(Golden, HalfPrecisionCacheStaysClose) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Golden,
                          testing::Values("llama", "qwen2", "qwen3", "gemma3", "phi3", "qwen3moe", "bm2", "glm4moe",
-                                         "gptoss"),
+                                         "gptoss", "bailingmoe3", "bailingmoe3_flat", "kimi", "qwen35", "qwen35moe",
+                                         "qwen3next", "ds2", "dsa", "lfm2", "gemma4"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

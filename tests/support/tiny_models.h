@@ -11,6 +11,17 @@ namespace hocket::test {
 
 inline constexpr int64_t kTinyVocab = 96;
 
+inline MetadataArray integers(std::vector<int64_t> items) {
+  MetadataArray array;
+  array.items = std::move(items);
+  return array;
+}
+inline MetadataArray booleans(std::vector<bool> items) {
+  MetadataArray array;
+  array.items = std::move(items);
+  return array;
+}
+
 inline std::optional<Metadata> tiny_metadata(const std::string& arch) {
   Metadata m;
   const auto set = [&](const std::string& name, MetadataValue value) { m.set(arch + "." + name, std::move(value)); };
@@ -60,12 +71,69 @@ inline std::optional<Metadata> tiny_metadata(const std::string& arch) {
     set("attention.scale", 0.3);
     if (arch == "granite") return m;
   }
+  if (arch == "lfm2" || arch == "lfm2moe") {
+    set("block_count", integer(4));
+    set("attention.head_count_kv", integers({0, 2, 0, 2}));
+    set("shortconv.l_cache", integer(3));
+    if (arch == "lfm2") return m;
+    set("leading_dense_block_count", integer(1));
+  }
+  if (arch == "qwen35" || arch == "qwen35moe" || arch == "qwen3next") {
+    set("block_count", integer(5));  // the fourth layer attends
+    set("attention.key_length", integer(16));
+    set("attention.value_length", integer(16));
+    set("rope.dimension_count", integer(8));
+    set("ssm.conv_kernel", integer(4));
+    set("ssm.state_size", integer(16));
+    set("ssm.group_count", integer(2));
+    set("ssm.time_step_rank", integer(4));
+    set("ssm.inner_size", integer(64));
+    if (arch == "qwen35") return m;
+  }
+  const bool latent = arch == "deepseek2" || arch == "glm-dsa" || arch == "kimi-linear" || arch == "bailingmoe3";
+  if (latent) {
+    set("attention.head_count_kv", integer(1));
+    set("attention.kv_lora_rank", integer(32));
+    set("attention.key_length", integer(40));
+    set("attention.key_length_mla", integer(24));
+    set("attention.value_length_mla", integer(20));
+    set("rope.dimension_count", integer(8));
+  }
+  if (arch == "deepseek2" || arch == "glm-dsa" || arch == "bailingmoe3") set("attention.q_lora_rank", integer(24));
+  if (arch == "glm-dsa") {
+    set("attention.indexer.head_count", integer(2));
+    set("attention.indexer.key_length", integer(16));
+    // A choice of fewer keys than there are turns at near ties, by rounding alone: the golden model covers it.
+    set("attention.indexer.top_k", integer(512));
+    set("attention.indexer.types", booleans({true, false, true}));
+  }
+  if (arch == "kimi-linear" || arch == "bailingmoe3") {
+    set("block_count", integer(4));
+    set("attention.head_count_kv", integers({0, 0, 1, 0}));  // the last layer is recurrent too
+    set("ssm.conv_kernel", integer(4));
+    set("kda.head_dim", integer(16));
+  }
+  if (arch == "bailingmoe3") set("kda.gate_lower_bound", -5.0);
+  if (arch == "gemma4") {
+    set("block_count", integer(6));
+    set("attention.head_count_kv", integers({2, 2, 2, 1, 2, 1}));
+    set("attention.key_length", integer(32));
+    set("attention.value_length", integer(32));
+    set("attention.key_length_swa", integer(16));
+    set("attention.value_length_swa", integer(16));
+    set("attention.sliding_window", integer(8));
+    set("attention.sliding_window_pattern", booleans({true, true, true, false, true, false}));
+    set("attention.shared_kv_layers", integer(2));
+    set("embedding_length_per_layer_input", integer(16));
+    set("final_logit_softcapping", 30.0);
+  }
   // With experts.
   set("expert_count", integer(6));
   set("expert_used_count", integer(2));
   set("expert_feed_forward_length", integer(32));
-  if (arch == "qwen3moe" || arch == "qwen3vlmoe" || arch == "granitemoe") return m;
-  if (arch == "qwen2moe") {
+  if (arch == "qwen3moe" || arch == "qwen3vlmoe" || arch == "granitemoe" || arch == "lfm2moe" || arch == "gemma4")
+    return m;
+  if (arch == "qwen2moe" || arch == "qwen35moe" || arch == "qwen3next") {
     set("expert_shared_feed_forward_length", integer(40));
     return m;
   }
@@ -80,7 +148,7 @@ inline std::optional<Metadata> tiny_metadata(const std::string& arch) {
   set("expert_shared_count", integer(2));
   set("expert_weights_scale", 2.5);
   set("expert_weights_norm", true);
-  if (arch == "bailingmoe" || arch == "deepseek") return m;
+  if (arch == "bailingmoe" || arch == "deepseek" || latent) return m;
   set("rope.dimension_count", integer(8));
   if (arch == "glm4moe") return m;
   if (arch == "bailingmoe2") {

@@ -17,16 +17,24 @@ Result<std::vector<bool>> read_window_pattern(const HParams& hp, const Metadata&
 
 ArchitectureFactory bailingmoe_architecture();
 ArchitectureFactory bailingmoe2_architecture();
+ArchitectureFactory bailingmoe3_architecture();
+ArchitectureFactory deepseek2_architecture();
 ArchitectureFactory gemma2_architecture();
 ArchitectureFactory gemma3_architecture();
+ArchitectureFactory gemma4_architecture();
 ArchitectureFactory glm4_architecture();
 ArchitectureFactory glm4moe_architecture();
+ArchitectureFactory glm_dsa_architecture();
 ArchitectureFactory gpt_oss_architecture();
 ArchitectureFactory granite_architecture();
+ArchitectureFactory kimi_linear_architecture();
+ArchitectureFactory lfm2_architecture();
 ArchitectureFactory llama_architecture();
 ArchitectureFactory phi3_architecture();
 ArchitectureFactory qwen2_architecture();
 ArchitectureFactory qwen3_architecture();
+ArchitectureFactory qwen35_architecture();
+ArchitectureFactory qwen3next_architecture();
 ArchitectureFactory smollm3_architecture();
 
 }  // namespace hocket

@@ -1,0 +1,69 @@
+// kimi-linear: Kimi Linear.
+//
+// KDA layers whose decay is a softplus and whose decay and gate are of low rank, and latent attention without rotation
+// where attention.head_count_kv is not 0; some dense layers, then experts with a sigmoid. Source: language-models.md
+// §3.10.
+#include <variant>
+
+#include "lm/arch/registry.h"
+#include "lm/blocks/feed_forward.h"
+#include "lm/blocks/kda.h"
+#include "lm/blocks/mla.h"
+
+namespace hocket {
+
+namespace {
+
+struct KimiLinear {
+  struct Layer {
+    RmsNorm attn_norm;
+    std::variant<Kda, Mla> mixer;
+    RmsNorm ffn_norm;
+    FeedForward ffn;
+  };
+  HParams hp;
+  KdaSpec kda;
+  MlaSpec mla;
+  FeedForwardSpec ffn;
+
+  static Result<KimiLinear> read(const HParams& hp, const Metadata& metadata) {
+    KimiLinear arch{hp, {}, {}, {}};
+    TRY_ASSIGN(arch.kda, KdaSpec::read(hp, metadata));
+    arch.kda.low_rank = true;
+    TRY_ASSIGN(arch.mla, MlaSpec::read(hp, metadata));
+    arch.mla.rope.kind = RopeKind::kNone;
+    TRY_ASSIGN(arch.ffn, FeedForwardSpec::read(hp, metadata, {.gating = Gating::kSigmoid, .norm = true}));
+    return arch;
+  }
+
+  bool latent(std::size_t il) const { return hp.n_kv_head[il] != 0; }
+
+  Layer make_layer(WeightSet& w, std::size_t il) const {
+    const std::string p = block_prefix(il);
+    const auto mixer = [&]() -> std::variant<Kda, Mla> {
+      if (latent(il)) return Mla::make(w, p, mla);
+      return Kda::make(w, p, kda);
+    };
+    return {RmsNorm::make(w, p + "attn_norm", hp.n_embd, hp.rms_eps), mixer(),
+            RmsNorm::make(w, p + "ffn_norm", hp.n_embd, hp.rms_eps), FeedForward::make(w, p, ffn, il)};
+  }
+
+  LayerMemory memory_of(std::size_t il) const {
+    if (latent(il)) return {.kv = mla.memory()};
+    return {.recurrent = kda.memory()};
+  }
+
+  Tensor run_layer(StepGraph& g, const Layer& l, std::size_t il, Tensor x) const {
+    Tensor h = l.attn_norm.run(g, x);
+    x = g.residual(x, std::visit([&](const auto& mixer) { return mixer.run(g, il, h); }, l.mixer));
+    return g.residual(x, l.ffn.run(g, l.ffn_norm.run(g, x)));
+  }
+};
+
+}  // namespace
+
+ArchitectureFactory kimi_linear_architecture() {
+  return ArchitectureOf<KimiLinear>::make;
+}
+
+}  // namespace hocket
