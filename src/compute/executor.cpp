@@ -65,6 +65,8 @@ Result<void> Executor::reserve(Graph& graph) {
 }
 
 Result<void> Executor::allocate(Graph& graph) {
+  // ggml takes the plan of the graph before for this one when both have as many nodes and leaves, whatever these are.
+  TRY(reserve(graph));
   ggml_backend_sched_reset(sched_);
   if (!ggml_backend_sched_alloc_graph(sched_, graph.nodes()))
     return Error(ErrorCode::kOutOfMemory, "not enough memory for the compute buffers");

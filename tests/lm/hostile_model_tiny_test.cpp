@@ -28,8 +28,10 @@ TinyFile tiny_file(const std::string& arch, bool wide = false) {
     file.metadata.set(arch + ".embedding_length", int64_t{256});
     file.metadata.set(arch + ".feed_forward_length", int64_t{256});
     file.metadata.set(arch + ".attention.head_count", int64_t{4});
-    file.metadata.set(arch + ".attention.key_length", int64_t{64});
-    file.metadata.set(arch + ".attention.value_length", int64_t{64});
+    if (!file.metadata.has(arch + ".attention.kv_lora_rank")) {
+      file.metadata.set(arch + ".attention.key_length", int64_t{64});
+      file.metadata.set(arch + ".attention.value_length", int64_t{64});
+    }
     for (const char* name : {".expert_feed_forward_length", ".expert_shared_feed_forward_length"})
       if (file.metadata.has(arch + name)) file.metadata.set(arch + name, int64_t{256});
   }
