@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,9 +23,14 @@
 namespace hocket {
 namespace {
 
+struct Experts {
+  int64_t n_expert, n_used, n_ff;
+};
+
 struct ModelShape {
   const char* arch;
-  int64_t n_layer, n_embd, n_ff, n_head, n_kv_head, head_dim, n_vocab;  // the head is tied in all of these
+  int64_t n_layer, n_embd, n_ff, n_head, n_kv_head, head_dim, n_vocab;  // heads are tied here, whatever the model has
+  std::optional<Experts> experts = {};
 };
 
 const std::map<std::string, ModelShape> kShapes{
@@ -32,11 +38,15 @@ const std::map<std::string, ModelShape> kShapes{
     {"qwen3-1.7b", {"qwen3", 28, 2048, 6144, 16, 8, 128, 151936}},
     {"qwen3-4b", {"qwen3", 36, 2560, 9728, 32, 8, 128, 151936}},
     {"llama-3.2-1b", {"llama", 16, 2048, 8192, 32, 8, 64, 128256}},
+    // The first layers of models of 48 and 24: all layers are alike.
+    {"qwen3-30b-a3b-4l", {"qwen3moe", 4, 2048, 6144, 32, 4, 128, 151936, Experts{128, 8, 768}}},
+    {"gpt-oss-20b-4l", {"gpt-oss", 4, 2880, 2880, 64, 8, 64, 201088, Experts{32, 4, 2880}}},
 };
 
 // What a quantiser gives each weight: a type for most, and one for the few that are more sensitive.
 struct Recipe {
   ggml_type most, sensitive, embedding;
+  std::optional<ggml_type> experts = {};  // of stacks, when another than those
 };
 const std::map<std::string, Recipe> kRecipes{
     {"f32", {GGML_TYPE_F32, GGML_TYPE_F32, GGML_TYPE_F32}},
@@ -46,11 +56,15 @@ const std::map<std::string, Recipe> kRecipes{
     {"q4_0", {GGML_TYPE_Q4_0, GGML_TYPE_Q4_0, GGML_TYPE_Q6_K}},
     {"q4_1", {GGML_TYPE_Q4_1, GGML_TYPE_Q4_1, GGML_TYPE_Q6_K}},
     {"q4_k_m", {GGML_TYPE_Q4_K, GGML_TYPE_Q6_K, GGML_TYPE_Q6_K}},
+    {"mxfp4", {GGML_TYPE_Q8_0, GGML_TYPE_Q8_0, GGML_TYPE_Q8_0, GGML_TYPE_MXFP4}},
 };
 
 ggml_type type_of(const TensorInfo& tensor, const Recipe& recipe) {
-  if (tensor.n_dims == 1) return GGML_TYPE_F32;
+  // Offsets of experts have two dimensions, too.
+  if (tensor.n_dims == 1 || tensor.name.ends_with(".bias") || tensor.name.find("ffn_gate_inp") != std::string::npos)
+    return GGML_TYPE_F32;
   if (tensor.name == "token_embd.weight") return recipe.embedding;
+  if (tensor.n_dims == 3 && recipe.experts) return *recipe.experts;
   const bool sensitive =
       tensor.name.find("attn_v") != std::string::npos || tensor.name.find("ffn_down") != std::string::npos;
   return sensitive ? recipe.sensitive : recipe.most;
@@ -73,6 +87,12 @@ Metadata metadata_of(const ModelShape& shape, const std::string& name) {
   m.set(arch + ".attention.layer_norm_rms_epsilon", 1e-6);
   m.set(arch + ".rope.freq_base", 1e6);
   m.set(arch + ".vocab_size", shape.n_vocab);
+  if (shape.experts) {
+    m.set(arch + ".expert_count", shape.experts->n_expert);
+    m.set(arch + ".expert_used_count", shape.experts->n_used);
+    m.set(arch + ".expert_feed_forward_length", shape.experts->n_ff);
+  }
+  if (arch == "gpt-oss") m.set(arch + ".attention.sliding_window", int64_t{128});
   m.set("tokenizer.ggml.model", std::string("none"));
   return m;
 }

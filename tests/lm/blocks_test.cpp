@@ -47,7 +47,7 @@ TEST_P(AttentionTwin, MatchesTheNaiveEvaluation) {
   }
   spec.sinks = c.sinks;
   // The synthetic source would make the fused projection too: take the separate ones.
-  Bench bench({"attn_qkv"});
+  Bench bench({"attn_qkv", ".scale"});
   const Attention attention = Attention::make(bench.weights, "blk.0.", spec);
   ASSERT_TRUE(bench.weights.load({}).ok());
 
@@ -120,6 +120,22 @@ TEST(GatedMlpTwin, MatchesTheNaiveEvaluation) {
       EXPECT_LE(nmse(got, expected), activation == Activation::kGelu ? kGeluTable : kExact) << n_embd << " " << n_ff;
     }
   }
+}
+
+TEST(Linear, MultipliesByTheFactorBeforeItAddsTheOffset) {
+  Bench bench(std::vector<std::string>{});
+  const Linear linear = Linear::make(bench.weights, "blk.0.attn_q", 20, 12, Bias::kRequired);
+  ASSERT_TRUE(bench.weights.load({}).ok());
+  const auto x = input(20, 3);
+  const double factor = bench.weight("blk.0.attn_q.scale")[0];
+  const auto offset = bench.weight("blk.0.attn_q.bias");
+  reference::Row expected;
+  for (const auto& row : rows_of(x, 20)) {
+    const auto y = reference::product(bench.weight("blk.0.attn_q.weight"), row);
+    for (std::size_t i = 0; i < y.size(); ++i) expected.push_back(y[i] * factor + offset[i]);
+  }
+  const auto got = run(bench, {1, 16, 16, 0}, x, 20, false, [&](StepGraph& g, Tensor in) { return linear.run(g, in); });
+  EXPECT_LE(nmse(got, expected), kExact);
 }
 
 TEST(RmsNormTwin, MatchesTheNaiveEvaluation) {

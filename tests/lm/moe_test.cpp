@@ -97,7 +97,10 @@ std::vector<MoeCase> cases() {
     c.fused = true;
     c.spec.activation = Activation::kSwigluOai;
   }));
-  all.push_back(with("scales", sizes(6, 2), [](MoeCase& c) { c.scales = true; }));
+  all.push_back(with("scales", sizes(6, 2), [](MoeCase& c) {
+    c.scales = true;
+    c.spec.n_ff_shared = 40;
+  }));
   all.push_back(with("shared", sizes(6, 2), [](MoeCase& c) { c.spec.n_ff_shared = 40; }));
   all.push_back(with("gated_shared", sizes(6, 2), [](MoeCase& c) {
     c.spec.n_ff_shared = 40;
@@ -169,6 +172,14 @@ reference::MoeWeights twin_of(const MoeCase& c, const Bench& bench) {
     w.shared_gate_proj = weight("ffn_gate_shexp.weight");
     w.shared_up = weight("ffn_up_shexp.weight");
     w.shared_down = weight("ffn_down_shexp.weight");
+    const auto scale = [&](reference::Row& values, const char* name) {
+      if (!c.scales) return;
+      const double factor = weight(name)[0];
+      for (double& v : values) v *= factor;
+    };
+    scale(w.shared_gate_proj, "ffn_gate_shexp.scale");
+    scale(w.shared_up, "ffn_up_shexp.scale");
+    scale(w.shared_down, "ffn_down_shexp.scale");
     if (s.gated_shared) w.shared_gate = weight("ffn_gate_inp_shexp.weight");
   }
   return w;

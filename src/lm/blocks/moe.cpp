@@ -36,7 +36,11 @@ Tensor ExpertStack::run(StepGraph& g, Tensor x, Tensor ids) const {
 Moe Moe::make(WeightSet& weights, const std::string& prefix, const MoeSpec& spec) {
   Moe moe;
   moe.spec_ = spec;
-  moe.router_ = Linear::make(weights, prefix + "ffn_gate_inp", spec.n_embd, spec.n_expert, spec.bias);
+  // A router is never quantised. What some files have as ffn_gate_inp.scale belongs to its input.
+  moe.router_.weight = weights.matrix(prefix + "ffn_gate_inp.weight", {spec.n_embd, spec.n_expert});
+  if (spec.bias == Bias::kRequired) moe.router_.bias = weights.vector(prefix + "ffn_gate_inp.bias", {spec.n_expert});
+  if (spec.bias == Bias::kOptional)
+    moe.router_.bias = weights.optional_vector(prefix + "ffn_gate_inp.bias", {spec.n_expert});
   moe.router_.f32_sums = true;
   moe.selection_bias_ = weights.optional_vector(prefix + "exp_probs_b.bias", {spec.n_expert});
   const auto stack = [&](const char* name, int64_t n_in, int64_t n_out) {
