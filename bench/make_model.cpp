@@ -31,7 +31,45 @@ struct ModelShape {
   const char* arch;
   int64_t n_layer, n_embd, n_ff, n_head, n_kv_head, head_dim, n_vocab;  // heads are tied here, whatever the model has
   std::optional<Experts> experts = {};
+  // More keys, without the architecture's name; they win over those that follow from the fields above.
+  std::vector<std::pair<std::string, MetadataValue>> more = {};
 };
+
+// For each layer whether it attends: every `period`th one.
+MetadataArray every(int64_t n_layer, int64_t period, int64_t n_kv_head) {
+  std::vector<int64_t> heads;
+  for (int64_t il = 0; il < n_layer; ++il) heads.push_back((il + 1) % period == 0 ? n_kv_head : 0);
+  MetadataArray array;
+  array.items = std::move(heads);
+  return array;
+}
+
+MetadataArray sections(std::vector<int64_t> items) {
+  MetadataArray array;
+  array.items = std::move(items);
+  return array;
+}
+
+// Ling 3.0 tiny: three KDA layers to one of latent attention, 128 experts; about 7.9 billion weights with 24 layers.
+ModelShape ling_3_tiny(int64_t n_layer) {
+  return {"bailingmoe3", n_layer, 1536, 4608, 16, 1, 576, 157184, Experts{128, 8, 512},
+          {{"attention.head_count_kv", every(n_layer, 4, 1)},
+           {"attention.kv_lora_rank", int64_t{512}},
+           {"attention.value_length", int64_t{512}},
+           {"attention.key_length_mla", int64_t{192}},
+           {"attention.value_length_mla", int64_t{128}},
+           {"rope.dimension_count", int64_t{64}},
+           {"ssm.conv_kernel", int64_t{4}},
+           {"kda.head_dim", int64_t{128}},
+           {"kda.safe_gate", true},
+           {"kda.gate_lower_bound", -5.0},
+           {"expert_shared_count", int64_t{1}},
+           {"expert_shared_feed_forward_length", int64_t{512}},
+           {"leading_dense_block_count", int64_t{1}},
+           {"expert_weights_scale", 2.5},
+           {"expert_weights_norm", true},
+           {"expert_gating_func", int64_t{2}}}};
+}
 
 const std::map<std::string, ModelShape> kShapes{
     {"qwen3-0.6b", {"qwen3", 28, 1024, 3072, 16, 8, 128, 151936}},
@@ -40,6 +78,18 @@ const std::map<std::string, ModelShape> kShapes{
     {"llama-3.2-1b", {"llama", 16, 2048, 8192, 32, 8, 64, 128256}},
     // The first layers of models of 48 and 24: all layers are alike.
     {"qwen3-30b-a3b-4l", {"qwen3moe", 4, 2048, 6144, 32, 4, 128, 151936, Experts{128, 8, 768}}},
+    {"ling-3-tiny", ling_3_tiny(24)},
+    {"ling-3-tiny-8l", ling_3_tiny(8)},
+    {"qwen3.5-2b",
+     {"qwen35", 24, 2048, 6144, 8, 2, 256, 248320, {},
+      {{"rope.dimension_count", int64_t{64}},
+       {"ssm.conv_kernel", int64_t{4}},
+       {"ssm.state_size", int64_t{128}},
+       {"ssm.group_count", int64_t{16}},
+       {"ssm.time_step_rank", int64_t{16}},
+       {"ssm.inner_size", int64_t{2048}},
+       {"full_attention_interval", int64_t{4}},
+       {"rope.dimension_sections", sections({11, 11, 10, 0})}}}},
     {"gpt-oss-20b-4l", {"gpt-oss", 4, 2880, 2880, 64, 8, 64, 201088, Experts{32, 4, 2880}}},
 };
 
@@ -64,6 +114,9 @@ ggml_type type_of(const TensorInfo& tensor, const Recipe& recipe) {
   if (tensor.n_dims == 1 || tensor.name.ends_with(".bias") || tensor.name.find("ffn_gate_inp") != std::string::npos)
     return GGML_TYPE_F32;
   if (tensor.name == "token_embd.weight") return recipe.embedding;
+  // Convolutions and decays stay as they are; short rows have no large blocks.
+  if (tensor.ne[0] % 32 != 0 || tensor.name.find("ssm_conv") != std::string::npos) return GGML_TYPE_F32;
+  if (tensor.ne[0] % ggml_blck_size(recipe.most) != 0) return GGML_TYPE_Q8_0;
   if (tensor.n_dims == 3 && recipe.experts) return *recipe.experts;
   const bool sensitive =
       tensor.name.find("attn_v") != std::string::npos || tensor.name.find("ffn_down") != std::string::npos;
@@ -93,6 +146,7 @@ Metadata metadata_of(const ModelShape& shape, const std::string& name) {
     m.set(arch + ".expert_feed_forward_length", shape.experts->n_ff);
   }
   if (arch == "gpt-oss") m.set(arch + ".attention.sliding_window", int64_t{128});
+  for (const auto& [key, value] : shape.more) m.set(arch + "." + key, value);
   m.set("tokenizer.ggml.model", std::string("none"));
   return m;
 }
