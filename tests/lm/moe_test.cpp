@@ -123,6 +123,7 @@ Bench bench_of(const MoeCase& c) {
   if (!c.fused) absent.push_back("gate_up");
   if (!c.selection_bias) absent.push_back("exp_probs_b");
   if (!c.scales) absent.push_back(".scale");
+  if (c.spec.n_ff_shared == 0) absent.push_back("shexp");
   return Bench(absent);
 }
 
@@ -215,6 +216,14 @@ TEST(Moe, RouterMaySeeAnotherInput) {
                [&](StepGraph& g, Tensor in) { return moe.run(g, in, minus ? ggml_neg(g.context(), in) : nullptr); });
   };
   EXPECT_GT(nmse(with_minus(true), with_minus(false)), 1e-3);
+}
+
+TEST(Moe, SharedExpertsThatNoKeyMentionsAreRefused) {
+  Bench bench({"gate_up", ".scale"});
+  Moe::make(bench.weights, "blk.0.", sizes(6, 2));
+  const auto status = bench.weights.status();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().param, "blk.0.ffn_up_shexp.weight");
 }
 
 // Experts of a token, from rows of a kind that no trained model makes.

@@ -1,5 +1,7 @@
 #include "lm/blocks/moe.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 namespace hocket {
@@ -63,6 +65,13 @@ Moe Moe::make(WeightSet& weights, const std::string& prefix, const MoeSpec& spec
                                  "_shexp");
     if (spec.gated_shared)
       moe.shared_gate_.weight = weights.matrix(prefix + "ffn_gate_inp_shexp.weight", {spec.n_embd});
+  } else if (const std::string name = prefix + "ffn_up_shexp.weight"; weights.has(name, {spec.n_embd, spec.n_ff})) {
+    // Leaving them out would make a model that runs and answers nonsense.
+    weights.fail(Error(ErrorCode::kBadModel,
+                       fmt::format("there is a tensor {}, but neither expert_shared_feed_forward_length nor "
+                                   "expert_shared_count says that there are shared experts",
+                                   name),
+                       name));
   }
   return moe;
 }
