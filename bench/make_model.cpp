@@ -52,7 +52,15 @@ MetadataArray sections(std::vector<int64_t> items) {
 
 // Ling 3.0 tiny: three KDA layers to one of latent attention, 128 experts; about 7.9 billion weights with 24 layers.
 ModelShape ling_3_tiny(int64_t n_layer) {
-  return {"bailingmoe3", n_layer, 1536, 4608, 16, 1, 576, 157184, Experts{128, 8, 512},
+  return {"bailingmoe3",
+          n_layer,
+          1536,
+          4608,
+          16,
+          1,
+          576,
+          157184,
+          Experts{128, 8, 512},
           {{"attention.head_count_kv", every(n_layer, 4, 1)},
            {"attention.kv_lora_rank", int64_t{512}},
            {"attention.value_length", int64_t{512}},
@@ -81,7 +89,15 @@ const std::map<std::string, ModelShape> kShapes{
     {"ling-3-tiny", ling_3_tiny(24)},
     {"ling-3-tiny-8l", ling_3_tiny(8)},
     {"qwen3.5-2b",
-     {"qwen35", 24, 2048, 6144, 8, 2, 256, 248320, {},
+     {"qwen35",
+      24,
+      2048,
+      6144,
+      8,
+      2,
+      256,
+      248320,
+      {},
       {{"rope.dimension_count", int64_t{64}},
        {"ssm.conv_kernel", int64_t{4}},
        {"ssm.state_size", int64_t{128}},
@@ -91,6 +107,16 @@ const std::map<std::string, ModelShape> kShapes{
        {"full_attention_interval", int64_t{4}},
        {"rope.dimension_sections", sections({11, 11, 10, 0})}}}},
     {"gpt-oss-20b-4l", {"gpt-oss", 4, 2880, 2880, 64, 8, 64, 201088, Experts{32, 4, 2880}}},
+};
+
+// The peer insists on the selection bias of families that route by a sigmoid; for us it is optional.
+struct BenchWeights : SyntheticWeights {
+  explicit BenchWeights(bool selection_bias) : SyntheticWeights(1), with_bias(selection_bias) {}
+  const TensorInfo* find(std::string_view name, const Shape& wanted, bool optional) override {
+    const bool made = with_bias && name.find("exp_probs_b") != std::string_view::npos;
+    return SyntheticWeights::find(name, wanted, optional && !made);
+  }
+  bool with_bias;
 };
 
 // What a quantiser gives each weight: a type for most, and one for the few that are more sensitive.
@@ -170,7 +196,7 @@ Result<void> make(const std::string& shape_name, const std::string& recipe_name,
   if (shape == kShapes.end()) return Error(ErrorCode::kInvalid, "unknown shape " + shape_name);
   if (recipe == kRecipes.end()) return Error(ErrorCode::kInvalid, "unknown type " + recipe_name);
   const Metadata metadata = metadata_of(shape->second, shape_name);
-  auto source = std::make_shared<SyntheticWeights>(1);
+  auto source = std::make_shared<BenchWeights>(std::string_view(shape->second.arch) == "bailingmoe3");
   LoadedModel::DeclareOptions options;
   TRY_ASSIGN(options.device, find_device(""));
   options.n_vocab = shape->second.n_vocab;
