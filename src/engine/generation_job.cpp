@@ -4,6 +4,9 @@
 #include <limits>
 #include <utility>
 
+#include "base/log.h"
+#include "engine/prefill_log.h"
+
 namespace hocket {
 
 GenerationJob::GenerationJob(std::shared_ptr<JobControl> control, const Tokenizer& tokenizer, GenerationPlan plan,
@@ -64,12 +67,14 @@ Result<void> GenerationJob::run_prompt(PromptLane& lane, std::size_t prompt_inde
 Result<PromptLane::Filled> GenerationJob::fill(PromptLane& lane, const PreparedPrompt& prompt,
                                                std::vector<TokenLogprobs>& echoed) {
   const auto start = Clock::now();
+  PrefillLog progress(control().id, prompt.ids.size(), start);
   PrefillHooks hooks;
   hooks.on_progress = [&](std::size_t n_done) -> Result<void> {
     control().prompt_done = n_prompt_done_ + n_done;
     if (prompt.ids.size() > lane.runner().options().n_batch) {
       channel_->push(ProgressEvent{n_prompt_done_ + n_done, control().prompt_total});
     }
+    if (const auto line = progress.line(n_done, Clock::now())) log_info("{}", *line);
     return control().check();
   };
   if (plan_.echo && plan_.generation.top_logprobs) {

@@ -36,11 +36,22 @@ RunnerOptions resolve_runner(const ServiceOptions& options, std::size_t n_traine
 }
 
 Result<ServicePlan> plan_service(const ServiceOptions& options) {
+  TRY_ASSIGN(const std::vector<ServicePlan> plans, plan_contexts(options, {options.runner.n_ctx}));
+  return plans.front();
+}
+
+Result<std::vector<ServicePlan>> plan_contexts(const ServiceOptions& options, const std::vector<std::size_t>& sizes) {
   TRY_ASSIGN(const auto file, GgufFile::open(options.model_path));
   TRY_ASSIGN(const ModelSummary summary, inspect_model(*file));
-  const RunnerOptions runner = resolve_runner(options, summary.n_ctx_train);
-  TRY_ASSIGN(const MemoryPlan memory, plan_memory(*file, runner, options.load));
-  return ServicePlan{runner.n_ctx, memory};
+  std::vector<ServicePlan> plans;
+  for (const std::size_t n_ctx : sizes) {
+    ServiceOptions sized = options;
+    sized.runner.n_ctx = n_ctx;
+    const RunnerOptions runner = resolve_runner(sized, summary.n_ctx_train);
+    TRY_ASSIGN(const MemoryPlan memory, plan_memory(*file, runner, options.load));
+    plans.push_back({runner.n_ctx, summary.n_ctx_train, memory});
+  }
+  return plans;
 }
 
 Result<ServiceParts> load_parts(const ServiceOptions& options) {

@@ -142,9 +142,23 @@ Json ReplyShape::progress(const ProgressEvent& event) const {
   return json;
 }
 
-void ReplyShape::add_numbers(Json& target, const ReplyDone& done, FinishReason reason) const {
-  const Timings& t = done.timings;
+void ReplyShape::add_numbers(Json& target, const ReplyDone& done, Json numbers) const {
   target["timings"] = timings_json(done);
+  target["hocket"] = std::move(numbers);
+}
+
+Json ReplyShape::failure(const Error& error) const {
+  Json own = Json::object();
+  own["id"] = identity_.request_id;
+  own["model"] = identity_.model;
+  own["finish_reason"] = nullptr;
+  own["error"] = std::string(error_code_name(error.code));
+  if (!error.reason.empty()) own["error_reason"] = error.reason;
+  return own;
+}
+
+Json ReplyShape::numbers(const ReplyDone& done, FinishReason reason) const {
+  const Timings& t = done.timings;
   Json own = Json::object();
   own["id"] = identity_.request_id;
   own["model"] = identity_.model;
@@ -159,7 +173,7 @@ void ReplyShape::add_numbers(Json& target, const ReplyDone& done, FinishReason r
   own["total_ms"] = t.total_ms;
   own["cached_tokens"] = done.usage.cached_tokens;
   own["requested_max_tokens"] = identity_.style.max_tokens ? Json(*identity_.style.max_tokens) : Json(nullptr);
-  target["hocket"] = std::move(own);
+  return own;
 }
 
 }  // namespace hocket
