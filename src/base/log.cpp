@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/dist_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -28,15 +29,22 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
+constexpr const char* kTextPattern = "%H:%M:%S.%e %-5l %v";
+constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":"%v"})";
+
 struct LogState {
   std::shared_ptr<spdlog::logger> logger;
   bool json = false;
+  std::string file;
+  std::shared_ptr<spdlog::sinks::dist_sink_mt> files;  // lets the file change under the logger's feet
+
+  const char* pattern() const { return json ? kJsonPattern : kTextPattern; }
 };
 
 LogState make_default() {
   LogState state;
   state.logger = std::make_shared<spdlog::logger>("hocket", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  state.logger->set_pattern("%H:%M:%S.%e %-5l %v");
+  state.logger->set_pattern(kTextPattern);
   state.logger->flush_on(spdlog::level::info);
   return state;
 }
@@ -70,16 +78,30 @@ Result<void> configure_log(const LogOptions& options) {
   LogState& s = state();
   try {
     if (!options.file.empty()) {
-      s.logger =
-          std::make_shared<spdlog::logger>("hocket", std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file));
+      s.files = std::make_shared<spdlog::sinks::dist_sink_mt>();
+      s.files->add_sink(std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file));
+      s.file = options.file;
+      s.logger = std::make_shared<spdlog::logger>("hocket", s.files);
       s.logger->flush_on(spdlog::level::info);
     }
     s.json = options.format == LogFormat::kJson;
-    s.logger->set_pattern(s.json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":"%v"})"
-                                 : "%H:%M:%S.%e %-5l %v");
+    s.logger->set_pattern(s.pattern());
     s.logger->set_level(to_spdlog(options.level));
   } catch (const std::exception& e) {
     return Error(ErrorCode::kIo, fmt::format("cannot write the log file {}: {}", options.file, e.what()), "log-file");
+  }
+  return {};
+}
+
+Result<void> reopen_log() {
+  LogState& s = state();
+  if (s.file.empty()) return {};
+  try {
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(s.file);
+    sink->set_pattern(s.pattern());
+    s.files->set_sinks({std::move(sink)});
+  } catch (const std::exception& e) {
+    return Error(ErrorCode::kIo, fmt::format("cannot write the log file {}: {}", s.file, e.what()), "log-file");
   }
   return {};
 }

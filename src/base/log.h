@@ -6,6 +6,7 @@
 // Never log prompt text or keys.
 //
 // Threads  any; configure_log() once at start.
+// Errors   kIo with param "log-file" when the file cannot be written.
 #pragma once
 
 #include <fmt/format.h>
@@ -28,6 +29,8 @@ struct LogOptions {
 };
 
 Result<void> configure_log(const LogOptions& options);
+// Opens the log file by its name again, after a rotation moved it away. On failure the old one stays in use.
+Result<void> reopen_log();
 bool log_enabled(LogLevel level);
 void log_message(LogLevel level, std::string_view message);
 

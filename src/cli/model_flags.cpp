@@ -69,38 +69,6 @@ void add_runner_flags(CLI::App& app, ModelFlags& flags) {
   app.add_flag("--list-devices", flags.list_devices, "list the devices and exit")->configurable(false);
 }
 
-void add_sampling_flags(CLI::App& app, GenerationParams& params) {
-  const std::string group = "Sampling";
-  app.add_option("-n,--predict", params.max_tokens, "most tokens of an answer (default: to the end of the context)")
-      ->check(CLI::PositiveNumber)
-      ->group(group);
-  app.add_option("-s,--seed", params.seed, "seed; -1 for a new one each time")->group(group);
-  app.add_option("--temp,--temperature", params.temperature, "temperature; 0 takes the most probable token")
-      ->group(group);
-  app.add_option("--top-k", params.top_k, "keep the k most probable tokens; 0 keeps all")->group(group);
-  app.add_option("--top-p", params.top_p, "keep the most probable tokens up to this sum")->group(group);
-  app.add_option("--min-p", params.min_p, "drop tokens below this part of the best one")->group(group);
-  app.add_option("--typical", params.typical_p, "locally typical sampling; 1 is off")->group(group);
-  app.add_option("--top-n-sigma", params.top_n_sigma, "keep logits within n standard deviations of the best")
-      ->group(group);
-  app.add_option("--xtc-probability", params.xtc_probability, "how often the most probable tokens are excluded")
-      ->group(group);
-  app.add_option("--xtc-threshold", params.xtc_threshold, "from which probability on tokens may be excluded")
-      ->group(group);
-  app.add_option("--repeat-penalty", params.repeat_penalty, "penalty on tokens that were seen; 1 is off")->group(group);
-  app.add_option("--repeat-last-n", params.repeat_last_n, "how far penalties look back; -1 is the context")
-      ->group(group);
-  app.add_option("--presence-penalty", params.presence_penalty, "penalty on tokens that were seen at all")
-      ->group(group);
-  app.add_option("--frequency-penalty", params.frequency_penalty, "penalty on tokens for each time they were seen")
-      ->group(group);
-  app.add_option("--dry-multiplier", params.dry_multiplier, "strength of the penalty on repeated runs; 0 is off")
-      ->group(group);
-  app.add_option("--mirostat", params.mirostat, "0 off, 1 or 2: version of mirostat")
-      ->check(CLI::Range(0, 2))
-      ->group(group);
-}
-
 CLI::Validator size_suffix() {
   CLI::Validator validator;
   validator.name("SIZE").operation([](std::string& text) -> std::string {

@@ -1,4 +1,4 @@
-// cli/model_flags.h: flags that several commands share: the model, its memory and threads, sampling.
+// cli/model_flags.h: flags that several commands share: the model, its memory and threads.
 //
 // Threads  the main thread.
 #pragma once
@@ -38,8 +38,6 @@ CLI::Option* add_model_flag(CLI::App& app, ModelFlags& flags, bool positional);
 // -c, -t, -b, -ctk, -ctv, -fa, --no-mmap, …
 void add_runner_flags(CLI::App& app, ModelFlags& flags);
 void add_context_flag(CLI::App& app, ModelFlags& flags, const std::string& description);
-// --temp, --top-k, …: what requests get that do not say otherwise.
-void add_sampling_flags(CLI::App& app, GenerationParams& params);
 
 // Numbers with an optional K (1024) or M: 4096, 4K, 256K.
 CLI::Validator size_suffix();

@@ -8,6 +8,7 @@
 #include "cli/chat_console.h"
 #include "cli/command.h"
 #include "cli/model_flags.h"
+#include "cli/sampling_flags.h"
 #include "cli/text_input.h"
 
 namespace hocket {
@@ -67,6 +68,7 @@ int run(RunFlags& flags, bool model_on_command_line) {
   LogOptions log;
   log.level = flags.verbose ? LogLevel::kDebug : flags.console.quiet ? LogLevel::kError : LogLevel::kWarn;
   if (const auto configured = configure_log(log); !configured) return report_failure(configured.error());
+  if (const auto checked = check_sampling_flags(flags.console.params); !checked) return report_failure(checked.error());
   const auto prompt = sort_words(flags, model_on_command_line);
   if (!prompt) return usage_failure(prompt.error().message);
 

@@ -20,11 +20,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
+double mib(std::size_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
+
 int print_plan(const ServiceOptions& options) {
   const auto plan = plan_service(options);
   if (!plan) return report_failure(plan.error());
   const MemoryPlan& memory = plan->memory;
-  const auto mib = [](std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
   fmt::print(
       "context  {:>10} tokens\nweights  {:>10.1f} MiB\ncache    {:>10.1f} MiB\ncompute  {:>10.1f} MiB\n"
       "total    {:>10.1f} MiB\n",
@@ -33,14 +36,36 @@ int print_plan(const ServiceOptions& options) {
   return 0;
 }
 
+int print_contexts(const ServiceOptions& options) {
+  std::vector<std::size_t> sizes;
+  for (std::size_t n = 4096; n <= 256 * 1024; n *= 2) sizes.push_back(n);
+  const auto plans = plan_contexts(options, sizes);
+  if (!plans) return report_failure(plans.error());
+  fmt::print("{:>8} {:>14} {:>14} {:>14} {:>14}\n", "context", "weights", "cache", "compute", "total");
+  for (const ServicePlan& plan : *plans) {
+    const MemoryPlan& memory = plan.memory;
+    const bool beyond = plan.n_ctx_train != 0 && plan.n_ctx > plan.n_ctx_train;
+    fmt::print("{:>7}K {:>10.1f} MiB {:>10.1f} MiB {:>10.1f} MiB {:>10.1f} MiB{}\n", plan.n_ctx / 1024,
+               mib(memory.weight_bytes), mib(memory.cache_bytes), mib(memory.compute_bytes),
+               mib(memory.weight_bytes + memory.cache_bytes + memory.compute_bytes),
+               beyond ? fmt::format("  beyond the {} tokens of training", plan.n_ctx_train) : "");
+  }
+  return 0;
+}
+
 void announce(const Server& server, const ServiceInfo& info, bool needs_key) {
   const std::vector<std::string> urls = server.urls();
   const std::string url = urls.empty() ? "" : urls.front();
-  const bool unix_socket = server.port() == 0;
-  std::string key = needs_key ? " -H \"Authorization: Bearer $HOCKET_API_KEY\"" : "";
-  std::string target = url + "/v1/chat/completions";
-  if (unix_socket) target = fmt::format("--unix-socket {} http://localhost/v1/chat/completions", url);
-  fmt::print("hocket ready on {} (model {})\n", url, info.model_id);
+  const std::string unix_prefix = "unix:";
+  const std::string path = "/v1/chat/completions";
+  const std::string key = needs_key ? " -H \"Authorization: Bearer $HOCKET_API_KEY\"" : "";
+  std::string target = url + path;
+  if (url.compare(0, unix_prefix.size(), unix_prefix) == 0) {
+    target = fmt::format("--unix-socket {} http://localhost{}", url.substr(unix_prefix.size()), path);
+  } else if (url.compare(0, 6, "https:") == 0) {
+    target = "-k " + target;  // the certificate is hardly one for this address
+  }
+  fmt::print("hocket ready on {} (model {})\n", fmt::join(urls, " and "), info.model_id);
   fmt::print(
       "  curl {}{} -H 'Content-Type: application/json' \\\n"
       "    -d '{{\"model\": \"{}\", \"messages\": [{{\"role\": \"user\", \"content\": \"Say hello.\"}}]}}'\n",
@@ -48,21 +73,31 @@ void announce(const Server& server, const ServiceInfo& info, bool needs_key) {
   std::fflush(stdout);
 }
 
+// Keys, certificate and logs again from their files. What cannot be read stays as it was.
+void reload(const ServeFlags& flags, Server& server) {
+  const auto report = [](const char* what, const Result<void>& result) {
+    if (!result) log_error("{} stays as it was: {}", what, result.error().message);
+  };
+  report("the log file", reopen_log());
+  if (!flags.api_key_file.empty()) {
+    const auto keys = flags.keys();
+    report("the set of API keys", keys ? server.set_api_keys(*keys) : Result<void>(keys.error()));
+  }
+  report("the certificate or the metrics log", server.reload());
+  log_info("reloaded");
+}
+
 // Ends the running replies; a second signal ends the program at once.
-void shut_down(Server& server, ServiceHost& host, milliseconds limit, SignalWait& signals) {
+void shut_down(Server& server, milliseconds limit, SignalWait& signals) {
   log_info("stopping: running requests get {} s", limit.count() / 1000);
   std::atomic<bool> done{false};
   std::thread worker([&] {
-    const auto service = host.service();
-    std::thread drain;
-    if (service) drain = std::thread([&] { (*service)->drain(limit); });
-    // The service cancels what is left at the limit; the replies then still have to say so.
-    server.stop(limit + milliseconds(2000));
-    if (drain.joinable()) drain.join();
+    server.stop(limit);
     done = true;
   });
   while (!done) {
-    if (signals.wait(milliseconds(20)) && !done) {
+    const std::optional<int> signal = signals.wait(milliseconds(20));
+    if (signal && *signal != SIGHUP && !done) {
       log_warn("stopping at once");
       std::fflush(nullptr);
       ::_exit(kExitRuntime);
@@ -85,8 +120,11 @@ int serve_until_signal(const ServeFlags& flags, const ServiceOptions& service_op
   bool announced = false;
   while (true) {
     const std::optional<int> signal = signals.wait(milliseconds(announced ? 1000 : 20));
-    if (signal) {
-      shut_down(**server, *host, drain, signals);
+    // Without files to read again it means what it means to most programs: the terminal is gone.
+    if (signal == SIGHUP && flags.reloadable()) {
+      reload(flags, **server);
+    } else if (signal) {
+      shut_down(**server, drain, signals);
       return 0;
     }
     if (announced || host->state() == ServiceHost::State::kLoading) continue;
@@ -113,6 +151,7 @@ int serve(const ServeFlags& flags, const CLI::App& app) {
   }
   if (const auto configured = configure_log(flags.log()); !configured) return report_failure(configured.error());
   if (flags.plan) return print_plan(*service_options);
+  if (flags.list_contexts) return print_contexts(*service_options);
   return serve_until_signal(flags, *service_options, std::move(*server_options));
 }
 

@@ -4,6 +4,7 @@
 #include <sstream>
 #include <utility>
 
+#include "cli/sampling_flags.h"
 #include "cli/text_input.h"
 #include "engine/build_info.h"
 
@@ -32,6 +33,7 @@ Result<void> read_keys(const std::string& path, std::vector<std::string>& keys) 
 
 Result<ServiceOptions> ServeFlags::service() const {
   TRY(require_model(model));
+  TRY(check_sampling_flags(defaults));
   ServiceOptions options;
   model.apply(options);
   options.aliases = aliases;
@@ -56,8 +58,10 @@ Result<ServerOptions> ServeFlags::server() const {
   ServerOptions options;
   options.hosts = hosts;
   options.port = port;
-  options.api_keys = api_keys;
-  if (!api_key_file.empty()) TRY(read_keys(api_key_file, options.api_keys));
+  TRY_ASSIGN(options.api_keys, keys());
+  options.ssl_cert_file = ssl_cert_file;
+  options.ssl_key_file = ssl_key_file;
+  options.metrics_log = metrics_log;
   options.insecure = insecure;
   options.cors_origins = cors_origins;
   options.allowed_hosts = allowed_hosts;
@@ -67,7 +71,18 @@ Result<ServerOptions> ServeFlags::server() const {
   options.build_info = version_line();
   options.limits.max_n = max_n;
   options.limits.max_connections = max_connections;
+  options.limits.max_connections_per_address = max_connections_per_address;
   return options;
+}
+
+Result<std::vector<std::string>> ServeFlags::keys() const {
+  std::vector<std::string> all = api_keys;
+  if (!api_key_file.empty()) TRY(read_keys(api_key_file, all));
+  return all;
+}
+
+bool ServeFlags::reloadable() const {
+  return !api_key_file.empty() || !ssl_cert_file.empty() || !log_file.empty() || !metrics_log.empty();
 }
 
 LogOptions ServeFlags::log() const {
@@ -107,6 +122,8 @@ void add_serve_flags(CLI::App& app, ServeFlags& flags) {
       ->delimiter(',')
       ->group(network);
   app.add_option("--api-key-file", flags.api_key_file, "file with one key a line")->group(network);
+  app.add_option("--ssl-cert-file", flags.ssl_cert_file, "PEM certificate chain: serve https")->group(network);
+  app.add_option("--ssl-key-file", flags.ssl_key_file, "PEM private key of the certificate")->group(network);
   app.add_flag("--insecure", flags.insecure, "let other machines in without a key")->group(network);
   app.add_option("--cors-origins", flags.cors_origins, "web origins that may call, separated by commas; * for all")
       ->delimiter(',')
@@ -116,6 +133,12 @@ void add_serve_flags(CLI::App& app, ServeFlags& flags) {
       ->group(network);
   app.add_option("--max-connections", flags.max_connections, "connections at a time")
       ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str()
+      ->group(network);
+
+  app.add_option("--max-connections-per-address", flags.max_connections_per_address,
+                 "connections at a time from one address; 0: no limit")
+      ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str()
       ->group(network);
 
@@ -155,8 +178,13 @@ void add_serve_flags(CLI::App& app, ServeFlags& flags) {
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str()
       ->group(operation);
+  app.add_option("--metrics-log", flags.metrics_log, "append a JSON line with the numbers of each reply to this file")
+      ->group(operation);
   app.add_flag("-v,--verbose", flags.verbose, "log details")->group(operation);
   app.add_flag("--plan", flags.plan, "print how much memory the model will take, and exit")
+      ->configurable(false)
+      ->group(operation);
+  app.add_flag("--list-contexts", flags.list_contexts, "print the memory at 4K to 256K tokens of context, and exit")
       ->configurable(false)
       ->group(operation);
   app.add_flag("--check-config", flags.check_config, "check flags, environment and config file, and exit")

@@ -21,6 +21,8 @@ struct ServeFlags {
   int port = 8080;
   std::vector<std::string> api_keys;
   std::string api_key_file;
+  std::string ssl_cert_file;
+  std::string ssl_key_file;
   bool insecure = false;
   std::vector<std::string> cors_origins;
   std::vector<std::string> allowed_hosts;
@@ -33,14 +35,17 @@ struct ServeFlags {
   int max_n = 8;
   std::size_t max_queue = 64;
   std::size_t max_connections = 1024;
+  std::size_t max_connections_per_address = 64;
   double queue_timeout_s = 600;
   double timeout_s = 3600;
   double ping_interval_s = 10;
   double drain_timeout_s = 30;
   std::string log_file;
   std::string log_format = "text";
+  std::string metrics_log;
   bool verbose = false;
   bool plan = false;
+  bool list_contexts = false;
   bool check_config = false;
   bool print_config = false;
   GenerationParams defaults;
@@ -48,6 +53,10 @@ struct ServeFlags {
   // kInvalid names the flag; kIo for files that cannot be read.
   Result<ServiceOptions> service() const;
   Result<ServerOptions> server() const;
+  // Keys from the flags, then those of the key file as it is now.
+  Result<std::vector<std::string>> keys() const;
+  // Whether SIGHUP has something to read again.
+  bool reloadable() const;
   LogOptions log() const;
 };
 

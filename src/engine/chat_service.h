@@ -46,9 +46,12 @@ struct ServiceOptions {
 // What load() would take, from the header of the file alone.
 struct ServicePlan {
   std::size_t n_ctx = 0;
+  std::size_t n_ctx_train = 0;  // 0: the file does not say
   MemoryPlan memory;
 };
 Result<ServicePlan> plan_service(const ServiceOptions& options);
+// The same at each of these context sizes.
+Result<std::vector<ServicePlan>> plan_contexts(const ServiceOptions& options, const std::vector<std::size_t>& sizes);
 
 struct ServiceInfo {
   std::string model_id;

@@ -4,6 +4,9 @@
 #include <limits>
 #include <utility>
 
+#include "base/log.h"
+#include "engine/prefill_log.h"
+
 namespace hocket {
 
 GenerationJob::GenerationJob(std::shared_ptr<JobControl> control, const Tokenizer& tokenizer, GenerationPlan plan,
@@ -12,13 +15,25 @@ GenerationJob::GenerationJob(std::shared_ptr<JobControl> control, const Tokenize
 
 Result<void> GenerationJob::run(PromptLane& lane) {
   timings_.queue_ms = ms_since(control().queued);
+  process_ = process_usage();
   for (std::size_t i = 0; i < plan_.prompts.size(); ++i) TRY(run_prompt(lane, i));
   return {};
 }
 
 void GenerationJob::complete() {
   timings_.total_ms = ms_since(control().submitted);
-  channel_->push(ReplyDone{usage_, timings_});
+  ReplyDone done;
+  done.usage = usage_;
+  done.timings = timings_;
+  done.max_tokens = max_tokens_.value_or(0);
+  done.context_full = context_full_;
+  done.sampling = plan_.sampling;
+  const ProcessUsage now = process_usage();
+  done.rss_bytes = now.rss_bytes;
+  done.peak_rss_bytes = now.peak_rss_bytes;
+  done.minor_faults = now.minor_faults - process_.minor_faults;
+  done.major_faults = now.major_faults - process_.major_faults;
+  channel_->push(std::move(done));
 }
 
 void GenerationJob::fail(Error error) {
@@ -38,6 +53,7 @@ Result<void> GenerationJob::run_prompt(PromptLane& lane, std::size_t prompt_inde
 
   const std::size_t room = plan_.n_ctx - prompt.ids.size();
   const std::size_t max_tokens = std::min(plan_.max_tokens.value_or(room), room);
+  max_tokens_ = std::min(max_tokens_.value_or(max_tokens), max_tokens);
   if (max_tokens == 0) {
     for (std::size_t i = 0; i < plan_.n_choices; ++i) {
       channel_->push(ChoiceFinished{first_choice + i, FinishReason::kLength, {}});
@@ -57,6 +73,7 @@ Result<void> GenerationJob::run_prompt(PromptLane& lane, std::size_t prompt_inde
   for (const ChoiceRun& choice : choices) {
     usage_.completion_tokens += choice.n_tokens();
     usage_.reasoning_tokens += choice.n_reasoning_tokens();
+    context_full_ = context_full_ || (choice.cut_off() && max_tokens == room);
   }
   return {};
 }
@@ -64,12 +81,14 @@ Result<void> GenerationJob::run_prompt(PromptLane& lane, std::size_t prompt_inde
 Result<PromptLane::Filled> GenerationJob::fill(PromptLane& lane, const PreparedPrompt& prompt,
                                                std::vector<TokenLogprobs>& echoed) {
   const auto start = Clock::now();
+  PrefillLog progress(control().id, prompt.ids.size(), start);
   PrefillHooks hooks;
   hooks.on_progress = [&](std::size_t n_done) -> Result<void> {
     control().prompt_done = n_prompt_done_ + n_done;
     if (prompt.ids.size() > lane.runner().options().n_batch) {
       channel_->push(ProgressEvent{n_prompt_done_ + n_done, control().prompt_total});
     }
+    if (const auto line = progress.line(n_done, Clock::now())) log_info("{}", *line);
     return control().check();
   };
   if (plan_.echo && plan_.generation.top_logprobs) {
@@ -154,7 +173,9 @@ Result<void> GenerationJob::decode(PromptLane& lane, std::span<const float> firs
       active.push_back(i);
     }
     if (active.empty()) break;
+    const auto step_start = Clock::now();
     TRY(runner.step(batch, StepOutput::kLogits, control().cancel));
+    timings_.decode_compute_ms += ms_since(step_start);
     for (std::size_t k = 0; k < active.size(); ++k) TRY(choices[active[k]].advance(runner.output(k)));
     timings_.decode_tokens += active.size();
     control().completion_tokens += active.size();

@@ -16,6 +16,7 @@
 #include "chat/reply_format.h"
 #include "engine/choice_run.h"
 #include "engine/job.h"
+#include "engine/process_usage.h"
 #include "engine/prompt_builder.h"
 #include "engine/prompt_lane.h"
 #include "engine/reply_channel.h"
@@ -30,6 +31,7 @@ struct GenerationPlan {
   std::size_t n_ctx = 0;
   GenerationOptions generation;                 // without max_tokens
   std::unique_ptr<Sampler> sampler;             // has accepted nothing yet
+  SamplingParams sampling;                      // what the sampler was made of, with the real seed
   std::unique_ptr<TokenConstraint> constraint;  // nullptr: free
   bool echo = false;
   std::string tenant;
@@ -61,6 +63,9 @@ class GenerationJob : public Job {
   std::size_t n_prompt_done_ = 0;  // tokens of the prompts before the present one
   Usage usage_;
   Timings timings_;
+  std::optional<std::size_t> max_tokens_;  // the smallest of all prompts
+  bool context_full_ = false;
+  ProcessUsage process_;  // at the start
 };
 
 }  // namespace hocket

@@ -22,6 +22,7 @@ class PromptLane;
 struct JobControl {
   std::string id;
   CancelToken cancel;
+  std::atomic<bool> draining{false};                            // why it was cancelled: the server ends
   Clock::time_point submitted = Clock::now();                   // when the request came
   Clock::time_point queued = submitted;                         // when it had been checked
   Clock::time_point queue_deadline = Clock::time_point::max();  // to be started by then
@@ -34,9 +35,15 @@ struct JobControl {
   RequestStatus status() const {
     return {id, phase.load(), prompt_done.load(), prompt_total, completion_tokens.load(), ms_since(submitted)};
   }
+  Error cancelled() const {
+    if (!draining) return Error(ErrorCode::kCancelled, "the request was cancelled");
+    Error error(ErrorCode::kCancelled, "the server is shutting down");
+    error.reason = "draining";
+    return error;
+  }
   // kTimeout when the deadline has passed, kCancelled when that was asked.
   Result<void> check() const {
-    if (cancel.cancelled()) return Error(ErrorCode::kCancelled, "the request was cancelled");
+    if (cancel.cancelled()) return cancelled();
     if (Clock::now() >= deadline) {
       Error error(ErrorCode::kTimeout, "the request took longer than the server allows");
       error.reason = "request_timeout";

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "engine/model_identity.h"
+#include "engine/process_usage.h"
 #include "engine/service.h"
 
 namespace hocket {
@@ -25,6 +26,16 @@ Result<std::unique_ptr<ChatTemplate>> load_template(const Metadata& metadata, co
   return ChatTemplate::parse(std::move(source), bos, eos);
 }
 
+// An estimate is no reason to refuse: page cache, swap and other programs may give way.
+void warn_if_short(const MemoryPlan& memory, const std::string& device) {
+  if (!device.empty() && device != "CPU") return;
+  const std::size_t needed = memory.weight_bytes + memory.cache_bytes + memory.compute_bytes;
+  const std::size_t available = available_memory_bytes();
+  if (available == 0 || needed <= available) return;
+  log_warn("the model needs about {} MiB, but only {} MiB of memory are available; it may be slow or end the program",
+           needed >> 20, available >> 20);
+}
+
 }  // namespace
 
 RunnerOptions resolve_runner(const ServiceOptions& options, std::size_t n_trained) {
@@ -36,11 +47,22 @@ RunnerOptions resolve_runner(const ServiceOptions& options, std::size_t n_traine
 }
 
 Result<ServicePlan> plan_service(const ServiceOptions& options) {
+  TRY_ASSIGN(const std::vector<ServicePlan> plans, plan_contexts(options, {options.runner.n_ctx}));
+  return plans.front();
+}
+
+Result<std::vector<ServicePlan>> plan_contexts(const ServiceOptions& options, const std::vector<std::size_t>& sizes) {
   TRY_ASSIGN(const auto file, GgufFile::open(options.model_path));
   TRY_ASSIGN(const ModelSummary summary, inspect_model(*file));
-  const RunnerOptions runner = resolve_runner(options, summary.n_ctx_train);
-  TRY_ASSIGN(const MemoryPlan memory, plan_memory(*file, runner, options.load));
-  return ServicePlan{runner.n_ctx, memory};
+  std::vector<ServicePlan> plans;
+  for (const std::size_t n_ctx : sizes) {
+    ServiceOptions sized = options;
+    sized.runner.n_ctx = n_ctx;
+    const RunnerOptions runner = resolve_runner(sized, summary.n_ctx_train);
+    TRY_ASSIGN(const MemoryPlan memory, plan_memory(*file, runner, options.load));
+    plans.push_back({runner.n_ctx, summary.n_ctx_train, memory});
+  }
+  return plans;
 }
 
 Result<ServiceParts> load_parts(const ServiceOptions& options) {
@@ -58,16 +80,18 @@ Result<ServiceParts> load_parts(const ServiceOptions& options) {
     log_warn("the model's chat template cannot be used: {}", chat_template.error().message);
   }
 
-  TRY_ASSIGN(auto model, LanguageModel::load(file, options.load));
-  const std::size_t n_trained = model->summary().n_ctx_train;
+  TRY_ASSIGN(const ModelSummary summary, inspect_model(*file));
+  const std::size_t n_trained = summary.n_ctx_train;
   const RunnerOptions runner_options = resolve_runner(options, n_trained);
   if (n_trained != 0 && runner_options.n_ctx > n_trained) {
     log_warn("the context of {} tokens is longer than the {} that the model was trained with", runner_options.n_ctx,
              n_trained);
   }
-  const MemoryPlan memory = model->plan(runner_options);
+  TRY_ASSIGN(const MemoryPlan memory, plan_memory(*file, runner_options, options.load));
   log_info("{} tokens of context: {} MiB weights, {} MiB cache, {} MiB compute", runner_options.n_ctx,
            memory.weight_bytes >> 20, memory.cache_bytes >> 20, memory.compute_bytes >> 20);
+  warn_if_short(memory, options.load.device);
+  TRY_ASSIGN(auto model, LanguageModel::load(file, options.load));
   TRY_ASSIGN(auto runner, LmRunner::create(*model, runner_options));
   std::string fingerprint = model_fingerprint(*file);
   return ServiceParts{std::move(file),       std::move(tokenizer),     std::move(model),

@@ -14,10 +14,6 @@ Error busy(std::string message, const char* reason) {
   return error;
 }
 
-Error cancelled() {
-  return Error(ErrorCode::kCancelled, "the request was cancelled before it started");
-}
-
 Error waited_too_long() {
   Error error(ErrorCode::kTimeout, "the request waited longer in the queue than the server allows");
   error.reason = "queue_timeout";
@@ -99,7 +95,7 @@ bool RequestQueue::cancel_if(Predicate matches) {
   const auto waiting = take_out([&](const Job& job) { return matches(job.control()); });
   for (const auto& job : waiting) {
     job->control().cancel.cancel();
-    job->fail(cancelled());
+    job->fail(job->control().cancelled());
   }
   if (!waiting.empty()) return true;
   const std::lock_guard lock(mutex_);
@@ -143,9 +139,14 @@ bool RequestQueue::wait_idle(std::chrono::milliseconds limit) {
 }
 
 void RequestQueue::cancel_all() {
-  for (const auto& job : take_out([](const Job&) { return true; })) job->fail(cancelled());
+  for (const auto& job : take_out([](const Job&) { return true; })) {
+    job->control().draining = true;
+    job->fail(job->control().cancelled());
+  }
   const std::lock_guard lock(mutex_);
-  if (running_) running_->control().cancel.cancel();
+  if (!running_) return;
+  running_->control().draining = true;  // first: who sees the token must see the reason
+  running_->control().cancel.cancel();
 }
 
 void RequestQueue::close() {

@@ -3,7 +3,8 @@
 // Owns     queued jobs.
 // Threads  pop() and finish() by the generation thread; everything else from any thread.
 // Errors   push(): kBusy with reason "queue_full" or "draining"; kInvalid when the id is in use. cancel(): kNotFound.
-//          Jobs that leave without having run are failed: kCancelled, or kTimeout with reason "queue_timeout".
+//          Jobs that leave without having run are failed: kCancelled (reason "draining" by cancel_all()), or kTimeout
+//          with reason "queue_timeout".
 // Cost     nothing here waits for the job that runs, except wait_idle().
 #pragma once
 
@@ -41,8 +42,8 @@ class RequestQueue {
 
   void refuse_new();
   bool wait_idle(std::chrono::milliseconds limit);  // false: jobs are left
-  void cancel_all();
-  void close();  // refuses, cancels, and lets pop() return
+  void cancel_all();                                // because the server ends: with reason "draining"
+  void close();                                     // refuses, cancels, and lets pop() return
 
  private:
   Result<void> admits_locked(std::string_view id) const;

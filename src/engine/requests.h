@@ -92,6 +92,7 @@ struct Usage {
 // Milliseconds and rates of one request.
 struct Timings {
   double queue_ms = 0, prefill_ms = 0, decode_ms = 0, ttft_ms = 0, total_ms = 0;
+  double decode_compute_ms = 0;  // of decode_ms, without sampling and text
   std::size_t prefill_tokens = 0, decode_tokens = 0;
 };
 
@@ -113,6 +114,12 @@ struct ChoiceFinished {
 struct ReplyDone {
   Usage usage;
   Timings timings;
+  std::size_t max_tokens = 0;  // that each choice could have had: as asked, or as the context had room
+  bool context_full = false;   // a choice ended because the context did
+  SamplingParams sampling;     // as used; `seed` is the real one
+  // Of the whole process: memory at the end, page faults meanwhile.
+  std::size_t rss_bytes = 0, peak_rss_bytes = 0;
+  int64_t minor_faults = 0, major_faults = 0;
 };
 using ReplyEvent = std::variant<ProgressEvent, DeltaEvent, ChoiceFinished, ReplyDone>;
 

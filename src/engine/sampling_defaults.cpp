@@ -77,6 +77,10 @@ SamplingParams apply_params(SamplingParams base, const GenerationParams& params)
   return base;
 }
 
+Result<void> check_ranges(const GenerationParams& params) {
+  return check_sampling_ranges(apply_params({}, params));
+}
+
 Result<void> check_generation(const GenerationParams& params, const GenerationLimits& limits,
                               const Tokenizer& tokenizer) {
   if (params.n < 1 || params.n > limits.max_n) {

@@ -22,6 +22,10 @@ Result<SamplingParams> model_sampling(const Metadata& metadata, SamplingParams b
 // `base` with everything that `params` sets.
 SamplingParams apply_params(SamplingParams base, const GenerationParams& params);
 
+// Whether the sampling settings of `params` are in their ranges: kInvalid with the request field. For settings that
+// come before a model is loaded.
+Result<void> check_ranges(const GenerationParams& params);
+
 struct GenerationLimits {
   int max_n = 8;
   std::size_t max_stops = 16;

@@ -164,8 +164,9 @@ Result<GenerationPlan> LocalChatService::make_plan(const GenerationParams& param
   std::copy_if(params.stop.begin(), params.stop.end(), std::back_inserter(plan.generation.stops),
                [](const std::string& stop) { return !stop.empty(); });
   if (params.logprobs) plan.generation.top_logprobs = params.top_logprobs;
-  TRY_ASSIGN(plan.sampler, Sampler::create(apply_params(info_.default_sampling, params), *parts_.tokenizer,
-                                           parts_.model->n_vocab(), n_ctx_));
+  plan.sampling = apply_params(info_.default_sampling, params);
+  TRY_ASSIGN(plan.sampler, Sampler::create(plan.sampling, *parts_.tokenizer, parts_.model->n_vocab(), n_ctx_));
+  plan.sampling.seed = static_cast<int64_t>(plan.sampler->seed());
   return plan;
 }
 

@@ -42,6 +42,9 @@ Result<void> check_listen_options(const ServerOptions& options) {
   if (options.hosts.empty()) return Error(ErrorCode::kInvalid, "there is no address to listen on", "host");
   if (options.port < 0 || options.port > 65535)
     return Error(ErrorCode::kInvalid, fmt::format("port {} is not between 0 and 65535", options.port), "port");
+  if (options.ssl_cert_file.empty() != options.ssl_key_file.empty())
+    return Error(ErrorCode::kInvalid, "--ssl-cert-file and --ssl-key-file are given together or not at all",
+                 options.ssl_cert_file.empty() ? "ssl-cert-file" : "ssl-key-file");
   for (const std::string& key : options.api_keys)
     if (key.empty()) return Error(ErrorCode::kInvalid, "an API key is empty", "api_keys");
   for (const std::string& host : options.hosts)

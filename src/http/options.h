@@ -63,6 +63,8 @@ struct ServerOptions {
   bool any_model = false;                  // answer whatever `model` the client names
   std::chrono::milliseconds ping_interval{10'000};  // of silence on a stream; 0: never
   std::string build_info;                           // shown by /props
+  std::string ssl_cert_file, ssl_key_file;          // both or none: TLS on every address but unix sockets
+  std::string metrics_log;                          // file for a JSON line a reply; "": none
   HttpLimits limits;
 };
 

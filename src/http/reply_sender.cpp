@@ -17,11 +17,15 @@ Error client_gone() {
   return Error(ErrorCode::kCancelled, "the client closed the connection");
 }
 
+void log_metrics(const Api& api, const Json& numbers) {
+  if (api.metrics_log != nullptr) api.metrics_log->write(numbers);
+}
+
 // Writes one reply's events. Holds the last finish chunk back until it is known whether the numbers join it.
 class StreamWriter {
  public:
-  StreamWriter(Reply& reply, ReplyShape& shape, ClientLink& link, std::chrono::milliseconds ping_interval)
-      : reply_(reply), shape_(shape), link_(link), watch_(link), ping_interval_(ping_interval) {}
+  StreamWriter(Reply& reply, ReplyShape& shape, ClientLink& link, const Api& api)
+      : reply_(reply), shape_(shape), link_(link), watch_(link), api_(api) {}
 
   void run() {
     while (true) {
@@ -29,8 +33,8 @@ class StreamWriter {
       auto event = reply_.next(kLookInterval);
       if (!event) return fail(event.error());
       if (!*event) {
-        if (ping_interval_.count() > 0 && Clock::now() - last_write_ >= ping_interval_ && !send(kSsePing))
-          return abandon();
+        const auto interval = api_.options.ping_interval;
+        if (interval.count() > 0 && Clock::now() - last_write_ >= interval && !send(kSsePing)) return abandon();
         continue;
       }
       if (!write_event(**event)) return abandon();
@@ -58,12 +62,15 @@ class StreamWriter {
       if (!flush_held()) return false;
       held_ = shape_.usage(done.usage);
     }
-    if (held_) shape_.add_numbers(*held_, done, last_reason_);
+    Json numbers = shape_.numbers(done, last_reason_);
+    log_once(numbers);
+    if (held_) shape_.add_numbers(*held_, done, std::move(numbers));
     return flush_held() && send(kSseDone);
   }
 
   // An error is an event like the others, but no [DONE] follows: it must not look like an end.
   void fail(const Error& error) {
+    log_once(shape_.failure(error));
     link_.close_after();
     if (flush_held()) send(sse_event(error_body(error)));
   }
@@ -71,7 +78,12 @@ class StreamWriter {
   void abandon() {
     reply_.cancel();
     link_.close_after();
+    log_once(shape_.failure(client_gone()));
     log_debug("{}: client gone, reply canceled", shape_.identity().request_id);
+  }
+
+  void log_once(const Json& numbers) {
+    if (!std::exchange(logged_, true)) log_metrics(api_, numbers);
   }
 
   bool flush_held() {
@@ -96,13 +108,14 @@ class StreamWriter {
   ReplyShape& shape_;
   ClientLink& link_;
   DisconnectWatch watch_;
-  const std::chrono::milliseconds ping_interval_;
+  const Api& api_;
   Clock::time_point last_write_ = Clock::now();
   std::optional<Json> held_;
   FinishReason last_reason_ = FinishReason::kStop;
+  bool logged_ = false;
 };
 
-Result<Json> collect_body(Reply& reply, const ReplyShape& shape, ClientLink& link) {
+Result<Json> collect_body(Reply& reply, const ReplyShape& shape, ClientLink& link, const Api& api) {
   DisconnectWatch watch(link);
   std::vector<CollectedChoice> choices;
   while (true) {
@@ -116,7 +129,9 @@ Result<Json> collect_body(Reply& reply, const ReplyShape& shape, ClientLink& lin
     if (const auto* finished = std::get_if<ChoiceFinished>(&*event)) collect(*finished, choices);
     if (const auto* done = std::get_if<ReplyDone>(&*event)) {
       Json body = shape.body(choices, done->usage);
-      shape.add_numbers(body, *done, choices.empty() ? FinishReason::kStop : choices.back().reason);
+      Json numbers = shape.numbers(*done, choices.empty() ? FinishReason::kStop : choices.back().reason);
+      log_metrics(api, numbers);
+      shape.add_numbers(body, *done, std::move(numbers));
       return body;
     }
   }
@@ -125,18 +140,21 @@ Result<Json> collect_body(Reply& reply, const ReplyShape& shape, ClientLink& lin
 }  // namespace
 
 HttpResponse send_reply(std::unique_ptr<Reply> reply, std::unique_ptr<ReplyShape> shape, ClientLink& link,
-                        std::chrono::milliseconds ping_interval) {
+                        const Api& api) {
   if (!shape->identity().style.stream) {
-    auto body = collect_body(*reply, *shape, link);
-    if (!body) return error_response(body.error());
+    auto body = collect_body(*reply, *shape, link, api);
+    if (!body) {
+      log_metrics(api, shape->failure(body.error()));
+      return error_response(body.error());
+    }
     HttpResponse response;
     response.body = dump_json(*body);
     return response;
   }
   // std::function wants to be copyable.
-  return sse_response(
-      [reply = std::shared_ptr<Reply>(std::move(reply)), shape = std::shared_ptr<ReplyShape>(std::move(shape)),
-       ping_interval](ClientLink& stream) { StreamWriter(*reply, *shape, stream, ping_interval).run(); });
+  return sse_response([reply = std::shared_ptr<Reply>(std::move(reply)),
+                       shape = std::shared_ptr<ReplyShape>(std::move(shape)),
+                       &api](ClientLink& stream) { StreamWriter(*reply, *shape, stream, api).run(); });
 }
 
 Result<EmbeddingResult> watch_client(ClientLink& link,

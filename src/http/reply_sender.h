@@ -14,9 +14,10 @@
 
 namespace hocket {
 
-// Answers at once with a stream, or waits for the reply's end. `link` is the request's.
+// Answers at once with a stream, or waits for the reply's end. `link` is the request's. However the reply ends, the
+// metrics log of `api` gets its line.
 HttpResponse send_reply(std::unique_ptr<Reply> reply, std::unique_ptr<ReplyShape> shape, ClientLink& link,
-                        std::chrono::milliseconds ping_interval);
+                        const Api& api);
 
 // Calls work(cancel) on a thread of its own and watches the client meanwhile: cancel is set when it is gone.
 Result<EmbeddingResult> watch_client(ClientLink& link, const std::function<Result<EmbeddingResult>(CancelToken)>& work);

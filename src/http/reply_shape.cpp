@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "http/service_json.h"
+
 namespace hocket {
 namespace {
 
@@ -18,6 +20,11 @@ CollectedChoice& choice_at(std::vector<CollectedChoice>& choices, std::size_t i)
 ToolCall& call_at(CollectedChoice& choice, std::size_t i) {
   if (choice.tool_calls.size() <= i) choice.tool_calls.resize(i + 1);
   return choice.tool_calls[i];
+}
+
+const char* cache_status(const Usage& usage) {
+  if (usage.cached_tokens == 0) return "miss";
+  return usage.cached_tokens == usage.prompt_tokens ? "exact_prompt_hit" : "prefix_hit";
 }
 
 Json timings_json(const ReplyDone& done) {
@@ -142,13 +149,32 @@ Json ReplyShape::progress(const ProgressEvent& event) const {
   return json;
 }
 
-void ReplyShape::add_numbers(Json& target, const ReplyDone& done, FinishReason reason) const {
-  const Timings& t = done.timings;
+void ReplyShape::add_numbers(Json& target, const ReplyDone& done, Json numbers) const {
   target["timings"] = timings_json(done);
+  target["hocket"] = std::move(numbers);
+}
+
+Json ReplyShape::failure(const Error& error) const {
+  Json own = Json::object();
+  own["id"] = identity_.request_id;
+  own["model"] = identity_.model;
+  own["finish_reason"] = nullptr;
+  own["error"] = std::string(error_code_name(error.code));
+  if (!error.reason.empty()) own["error_reason"] = error.reason;
+  return own;
+}
+
+Json ReplyShape::numbers(const ReplyDone& done, FinishReason reason) const {
+  const Timings& t = done.timings;
   Json own = Json::object();
   own["id"] = identity_.request_id;
   own["model"] = identity_.model;
   own["finish_reason"] = std::string(finish_reason_name(reason));
+  own["prompt_tokens"] = done.usage.prompt_tokens;
+  own["completion_tokens"] = done.usage.completion_tokens;
+  own["requested_max_tokens"] = identity_.style.max_tokens ? Json(*identity_.style.max_tokens) : Json(nullptr);
+  own["effective_max_tokens"] = done.max_tokens;
+  own["context_capacity_reached"] = done.context_full;
   own["queue_ms"] = t.queue_ms;
   own["ttft_ms"] = t.ttft_ms;
   own["prefill_ms"] = t.prefill_ms;
@@ -156,10 +182,17 @@ void ReplyShape::add_numbers(Json& target, const ReplyDone& done, FinishReason r
   own["prefill_tokens_per_second"] = per(1000 * static_cast<double>(t.prefill_tokens), t.prefill_ms);
   own["decode_ms"] = t.decode_ms;
   own["decode_tokens_per_second"] = per(1000 * static_cast<double>(t.decode_tokens), t.decode_ms);
+  own["decode_compute_ms"] = t.decode_compute_ms;
+  own["decode_compute_tokens_per_second"] = per(1000 * static_cast<double>(t.decode_tokens), t.decode_compute_ms);
   own["total_ms"] = t.total_ms;
   own["cached_tokens"] = done.usage.cached_tokens;
-  own["requested_max_tokens"] = identity_.style.max_tokens ? Json(*identity_.style.max_tokens) : Json(nullptr);
-  target["hocket"] = std::move(own);
+  own["cache_status"] = cache_status(done.usage);
+  own["sampling"] = sampling_json(done.sampling);
+  own["rss_bytes"] = done.rss_bytes;
+  own["peak_rss_bytes"] = done.peak_rss_bytes;
+  own["minor_page_faults"] = done.minor_faults;
+  own["major_page_faults"] = done.major_faults;
+  return own;
 }
 
 }  // namespace hocket

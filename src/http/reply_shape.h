@@ -49,8 +49,11 @@ class ReplyShape {
   Json usage(const Usage& usage) const;
   virtual Json body(const std::vector<CollectedChoice>& choices, const Usage& usage) const = 0;
 
+  // The `hocket` object, and what stands for it in the metrics log when a reply ends with an error.
+  Json numbers(const ReplyDone& done, FinishReason reason) const;
+  Json failure(const Error& error) const;
   // Adds `timings` (llama-server's names) and `hocket` to the last chunk or the body.
-  void add_numbers(Json& target, const ReplyDone& done, FinishReason reason) const;
+  void add_numbers(Json& target, const ReplyDone& done, Json numbers) const;
   const ReplyIdentity& identity() const { return identity_; }
 
  protected:

@@ -8,6 +8,7 @@
 #include "engine/chat_service.h"
 #include "http/exchange.h"
 #include "http/field_reader.h"
+#include "http/metrics_log.h"
 #include "http/options.h"
 
 namespace hocket {
@@ -16,6 +17,7 @@ namespace hocket {
 struct Api {
   const ServerOptions& options;
   ServiceHost& host;
+  MetricsLog* metrics_log = nullptr;  // nullptr: none is kept
 };
 
 Result<Json> parse_body(const HttpRequest& request, const Api& api);

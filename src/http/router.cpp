@@ -75,8 +75,8 @@ bool route_reads_body(const Route& route) {
   return route.method == "POST";
 }
 
-Router::Router(const ServerOptions& options, ServiceHost& host, bool check_host)
-    : api_{options, host}, check_host_(check_host), cors_(options.cors_origins), keys_(options.api_keys) {}
+Router::Router(const Api& api, bool check_host)
+    : api_(api), check_host_(check_host), cors_(api.options.cors_origins), keys_(api.options.api_keys) {}
 
 HeaderList Router::common_headers(const HttpRequest& request) const {
   HeaderList headers = cors_.headers_for(request);

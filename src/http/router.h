@@ -22,8 +22,8 @@ struct Route;
 
 class Router {
  public:
-  // `check_host`: the server listens on loopback only. Borrows both arguments.
-  Router(const ServerOptions& options, ServiceHost& host, bool check_host);
+  // `check_host`: the server listens on loopback only.
+  Router(const Api& api, bool check_host);
 
   struct Gate {
     const Route* route = nullptr;          // to be given to answer()

@@ -4,21 +4,18 @@
 
 #include <fmt/format.h>
 #include <httplib.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 
-#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <thread>
 
 #include "base/log.h"
-#include "http/connection_table.h"
+#include "http/connection.h"
 #include "http/error_reply.h"
 #include "http/ids.h"
 #include "http/listen_address.h"
-#include "http/router.h"
-#include "http/socket_io.h"
+#include "http/server_core.h"
 #include "http/sse.h"
 
 namespace hocket {
@@ -28,59 +25,8 @@ constexpr std::size_t kRequestsPerConnection = 1000;
 // After the drain time streams have been told to end; a client that does not take even that is cut off.
 constexpr std::chrono::milliseconds kCloseGrace{2000};
 
-// What all listeners and connections of one server share.
-struct Core {
-  Core(ServerOptions o, ServiceHost& h, bool check_host)
-      : options(std::move(o)),
-        host(h),
-        router(options, h, check_host),
-        table(options.limits),
-        stop_fd(eventfd(0, EFD_CLOEXEC)) {}
-  ~Core() { close(stop_fd); }
-  void begin_stop() {
-    stopping = true;
-    const uint64_t one = 1;
-    if (write(stop_fd, &one, sizeof(one)) < 0) log_warn("cannot wake idle connections: {}", std::strerror(errno));
-  }
-
-  const ServerOptions options;
-  ServiceHost& host;
-  Router router;
-  ConnectionTable table;
-  const int stop_fd;  // readable from begin_stop() on
-  std::atomic<bool> stopping{false};
-};
-
-// One connection and the request that it is at.
-struct Connection {
-  Connection(int socket, Core& core) : io(socket, core.stop_fd, core.options.limits) {}
-  SocketIo io;
-  Admission admission = Admission::kFull;
-  bool closing = false;  // no further request
-  bool http10 = false;
-  HttpRequest request;
-  const Route* route = nullptr;
-};
-
 // The library's handlers get no handle on their connection; each runs on its connection's thread.
 thread_local Connection* t_connection = nullptr;
-
-// The client as seen before its response has begun.
-class PendingLink final : public ClientLink {
- public:
-  PendingLink(Connection& connection, bool may_probe) : connection_(connection), may_probe_(may_probe) {}
-  PeerState peer() override { return connection_.io.peer(); }
-  // An interim response: every HTTP/1.1 client skips it (RFC 9110 §15.2).
-  void probe() override {
-    if (may_probe_) connection_.io.write_all("HTTP/1.1 100 Continue\r\n\r\n");
-  }
-  bool write(std::string_view) override { return false; }
-  void close_after() override { connection_.closing = true; }
-
- private:
-  Connection& connection_;
-  const bool may_probe_;
-};
 
 // The client while it gets a stream.
 class StreamLink final : public ClientLink {
@@ -183,7 +129,7 @@ void put(HttpResponse from, httplib::Response& to) {
 // One listening socket.
 class Listener final : public httplib::Server {
  public:
-  Listener(Core& core, std::string host) : core_(core), host_(std::move(host)) {
+  Listener(ServerCore& core, std::string host) : core_(core), host_(std::move(host)) {
     const HttpLimits& limits = core_.options.limits;
     // Only the table's count matters; the extra threads tell clients beyond it to come back later.
     const std::size_t most = limits.max_connections + limits.reserved_connections + 8;
@@ -216,9 +162,11 @@ class Listener final : public httplib::Server {
   void set_handlers();
   bool process_and_close_socket(socket_t socket) override;
   void serve(Connection& connection, const std::string& address);
+  bool start_tls(Connection& connection);
+  static void write_error(Connection& connection, int status, std::string_view message, std::string_view code);
   void begin_request(Connection& connection, httplib::Request& request);
 
-  Core& core_;
+  ServerCore& core_;
   const std::string host_;
   int bound_port_ = -1;
   std::thread thread_;
@@ -249,7 +197,8 @@ Result<void> Listener::bind(int port) {
 std::string Listener::url() const {
   if (is_unix_path(host_)) return fmt::format("unix:{}", host_);
   const bool v6 = host_.find(':') != std::string::npos;
-  return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", host_, v6 ? "]" : "", bound_port_);
+  return fmt::format("{}://{}{}{}:{}", core_.tls() ? "https" : "http", v6 ? "[" : "", host_, v6 ? "]" : "",
+                     bound_port_);
 }
 
 void Listener::set_handlers() {
@@ -316,6 +265,21 @@ void Listener::begin_request(Connection& connection, httplib::Request& request) 
   mine.request_id = acceptable_request_id(id) ? std::string(id) : random_id();
 }
 
+// For what goes wrong before there is a request that the library could answer.
+void Listener::write_error(Connection& connection, int status, std::string_view message, std::string_view code) {
+  const HttpResponse error = protocol_error(status, message, code);
+  connection.io.write_all(fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}", status,
+      httplib::status_message(status), error.body.size(), error.body));
+}
+
+bool Listener::start_tls(Connection& connection) {
+  const auto tls = is_unix_path(host_) ? nullptr : core_.tls();
+  if (!tls || connection.io.start_tls(tls)) return true;
+  if (!connection.io.encrypted()) write_error(connection, 400, "this port speaks TLS only: use https", "tls_required");
+  return false;
+}
+
 void Listener::serve(Connection& connection, const std::string& address) {
   const HttpLimits& limits = core_.options.limits;
   LibraryStream stream(connection.io);
@@ -325,10 +289,7 @@ void Listener::serve(Connection& connection, const std::string& address) {
         return;
       case SocketIo::HeadResult::kFault: {
         const HeadFault& fault = connection.io.head_fault();
-        const HttpResponse error = protocol_error(fault.status, fault.message, fault.code);
-        connection.io.write_all(fmt::format(
-            "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
-            fault.status, httplib::status_message(fault.status), error.body.size(), error.body));
+        write_error(connection, fault.status, fault.message, fault.code);
         return;
       }
       case SocketIo::HeadResult::kReady:
@@ -356,7 +317,7 @@ bool Listener::process_and_close_socket(socket_t socket) {
   if (connection.admission != Admission::kRefused) {
     t_connection = &connection;
     serve_guarded([&] {
-      serve(connection, address);
+      if (start_tls(connection)) serve(connection, address);
       return true;
     });
     t_connection = nullptr;
@@ -369,7 +330,8 @@ bool Listener::process_and_close_socket(socket_t socket) {
 
 class HttpServer final : public Server {
  public:
-  HttpServer(ServerOptions options, ServiceHost& host, bool loopback) : core_(std::move(options), host, loopback) {}
+  HttpServer(ServerOptions options, ServiceHost& host, bool loopback, ServerFiles files)
+      : core_(std::move(options), host, loopback, std::move(files)) {}
   ~HttpServer() override { stop(std::chrono::milliseconds(0)); }
 
   Result<void> listen();
@@ -386,12 +348,13 @@ class HttpServer final : public Server {
     core_.router.keys().replace(std::move(keys));
     return {};
   }
+  Result<void> reload() override { return core_.reload(); }
   void stop(std::chrono::milliseconds drain) override;
 
  private:
   Result<void> bind_all();
 
-  Core core_;
+  ServerCore core_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::mutex stop_mutex_;
   bool stopped_ = false;
@@ -442,7 +405,8 @@ void HttpServer::stop(std::chrono::milliseconds drain) {
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, ServiceHost& host) {
   TRY(check_listen_options(options));
   const bool loopback = listens_locally(options);
-  auto server = std::make_unique<HttpServer>(std::move(options), host, loopback);
+  TRY_ASSIGN(ServerFiles files, ServerFiles::open(options));
+  auto server = std::make_unique<HttpServer>(std::move(options), host, loopback, std::move(files));
   TRY(server->listen());
   return std::unique_ptr<Server>(std::move(server));
 }

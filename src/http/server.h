@@ -9,8 +9,7 @@
 // Owns     listening sockets, connection threads. Borrows the host, which must outlive it.
 // Threads  every method from any thread.
 // Errors   start(): kInvalid for an address that other machines reach without a key (param "host") or for options that
-// do
-//          not fit together, kIo when an address cannot be bound.
+//          do not fit together, kIo when an address cannot be bound or a certificate, key or metrics log not opened.
 // Cost     an idle connection is a sleeping thread.
 #pragma once
 
@@ -32,12 +31,16 @@ class Server {
   virtual ~Server() = default;  // stop() without waiting for running replies
 
   virtual int port() const = 0;  // 0 for a unix socket
-  // "http://127.0.0.1:8080", one for each address.
+  // "http://127.0.0.1:8080", "https://…" or "unix:/path", one for each address.
   virtual std::vector<std::string> urls() const = 0;
   virtual std::size_t n_connections() const = 0;
 
   // Replaces the accepted API keys; an empty list is refused when there were keys before.
   virtual Result<void> set_api_keys(std::vector<std::string> keys) = 0;
+
+  // Reads certificate and key from their files again, for connections to come, and opens the metrics log by its name
+  // again. What fails stays as it was; the first failure is returned.
+  virtual Result<void> reload() = 0;
 
   // Accepts no more connections, lets running replies end for up to `drain`, ends the rest with an error and returns
   // when the last connection is closed.

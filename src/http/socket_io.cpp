@@ -45,11 +45,76 @@ void SocketIo::discard_consumed() {
 bool SocketIo::fill() {
   const std::size_t old = buffer_.size();
   buffer_.resize(old + kReadBytes);
-  ssize_t n;
-  do n = recv(socket_, buffer_.data() + old, kReadBytes, MSG_DONTWAIT);
-  while (n < 0 && errno == EINTR);
-  buffer_.resize(old + static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-  return n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
+  const long n = receive_some(buffer_.data() + old, kReadBytes);
+  buffer_.resize(old + static_cast<std::size_t>(std::max(n, 0L)));
+  return n > 0 || n == kAgain;
+}
+
+long SocketIo::receive_some(char* to, std::size_t size) {
+  if (!tls_) {
+    ssize_t n;
+    do n = recv(socket_, to, size, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n >= 0) return static_cast<long>(n);
+    return errno == EAGAIN || errno == EWOULDBLOCK ? kAgain : kBroken;
+  }
+  while (true) {
+    std::size_t n = 0;
+    switch (tls_->receive(to, size, n)) {
+      case TlsSession::Step::kDone:
+        return static_cast<long>(n);
+      case TlsSession::Step::kWantRead:
+        return kAgain;
+      case TlsSession::Step::kWantWrite:
+        if (!wait_writable()) return kBroken;
+        break;
+      case TlsSession::Step::kEnd:
+        return 0;
+      default:
+        return kBroken;
+    }
+  }
+}
+
+long SocketIo::send_some(const char* bytes, std::size_t size) {
+  if (!tls_) {
+    ssize_t n;
+    do n = send(socket_, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n >= 0) return static_cast<long>(n);
+    return errno == EAGAIN || errno == EWOULDBLOCK ? kAgain : kBroken;
+  }
+  std::size_t n = 0;
+  switch (tls_->send(bytes, size, n)) {
+    case TlsSession::Step::kDone:
+      return static_cast<long>(n);
+    case TlsSession::Step::kWantWrite:
+      return kAgain;
+    default:  // without renegotiation a write never waits for the client's bytes
+      return kBroken;
+  }
+}
+
+bool SocketIo::start_tls(std::shared_ptr<const TlsContext> context) {
+  tls_.emplace(std::move(context), socket_);
+  const auto deadline = Clock::now() + limits_.head_timeout;
+  while (true) {
+    const TlsSession::Step step = tls_->handshake();
+    switch (step) {
+      case TlsSession::Step::kDone:
+        return true;
+      case TlsSession::Step::kWantRead:
+      case TlsSession::Step::kWantWrite:
+        if (wait_for(step == TlsSession::Step::kWantRead ? POLLIN : POLLOUT, deadline, true) != Wait::kReady)
+          return false;
+        break;
+      case TlsSession::Step::kNotTls:
+        tls_.reset();  // what follows is said in plain text
+        return false;
+      default:
+        return false;
+    }
+  }
 }
 
 SocketIo::HeadResult SocketIo::read_head(std::chrono::milliseconds idle) {
@@ -124,10 +189,8 @@ bool SocketIo::wait_writable() {
 
 long SocketIo::write(const char* bytes, std::size_t size) {
   while (true) {
-    const ssize_t n = send(socket_, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n >= 0) return static_cast<long>(n);
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN && errno != EWOULDBLOCK) return -1;
+    const long n = send_some(bytes, size);
+    if (n != kAgain) return n >= 0 ? n : -1;
     if (!wait_writable()) return -1;
   }
 }
@@ -150,6 +213,7 @@ PeerState SocketIo::peer() const {
 
 void SocketIo::linger() {
   // Closing a socket with unread input resets it, and the client may lose the answer that is still on its way.
+  if (tls_) tls_->close_notify();
   shutdown(socket_, SHUT_WR);
   const auto until = Clock::now() + kLingerTime;
   char waste[kReadBytes];

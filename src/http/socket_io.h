@@ -1,4 +1,5 @@
-// http/socket_io.h: reading and writing one client socket under the server's time and size limits.
+// http/socket_io.h: reading and writing one client socket, plain or under TLS, within the server's time and size
+// limits.
 //
 // The HTTP library reads and writes through this, so that heads, bodies and slow readers are bounded in one place.
 //
@@ -16,6 +17,7 @@
 #include "http/exchange.h"
 #include "http/options.h"
 #include "http/request_head.h"
+#include "http/tls.h"
 
 namespace hocket {
 
@@ -24,6 +26,9 @@ class SocketIo {
   SocketIo(int socket, int stop_fd, const HttpLimits& limits) : socket_(socket), stop_fd_(stop_fd), limits_(limits) {}
   SocketIo(const SocketIo&) = delete;
   SocketIo& operator=(const SocketIo&) = delete;
+
+  // The handshake, within the time that a head may take. False: the connection is of no use.
+  bool start_tls(std::shared_ptr<const TlsContext> context);
 
   enum class HeadResult { kReady, kClosed, kFault };
   // Waits up to `idle` for a request to begin, then reads its whole head into the buffer.
@@ -43,6 +48,7 @@ class SocketIo {
   bool write_all(std::string_view bytes);
 
   PeerState peer() const;
+  bool encrypted() const { return tls_.has_value(); }
   bool timed_out() const { return timed_out_; }
   int socket() const { return socket_; }
 
@@ -54,11 +60,16 @@ class SocketIo {
   enum class Wait { kReady, kTimeout, kStopped, kError };
   Wait wait_for(short events, Clock::time_point until, bool until_stopped) const;
   bool fill();  // one non-blocking read into the buffer; false at the end of input or on failure
+  // One attempt each: > 0 bytes; 0 at the end of input; kAgain; kBroken.
+  long receive_some(char* to, std::size_t size);
+  long send_some(const char* bytes, std::size_t size);
+  static constexpr long kAgain = -1, kBroken = -2;
   void discard_consumed();
 
   const int socket_;
   const int stop_fd_;
   const HttpLimits& limits_;
+  std::optional<TlsSession> tls_;
   std::string buffer_;
   std::size_t consumed_ = 0;
   HeadFault head_fault_{};

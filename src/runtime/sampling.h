@@ -58,6 +58,9 @@ struct Candidate {
   float p;
 };
 
+// Whether every number is in its range, without a vocabulary at hand. Sampler::create() checks this, too.
+Result<void> check_sampling_ranges(const SamplingParams& params);
+
 class Sampler {
  public:
   // `tokenizer` must outlive the sampler. n_vocab is the width of a row (≥ tokenizer.size(); ids beyond are never

@@ -40,31 +40,6 @@ Result<void> finite(std::string_view field, double value) {
   return invalid(field, fmt::format("{} must be a finite number", field));
 }
 
-Result<void> check_numbers(const SamplingParams& p) {
-  constexpr double kAny = std::numeric_limits<float>::max();
-  TRY(finite("temperature", p.temperature));
-  TRY(in_range("dynatemp_range", p.dynatemp_range, 0, kAny));
-  TRY(in_range("dynatemp_exponent", p.dynatemp_exponent, 0, kAny));
-  TRY(in_range("top_p", p.top_p, 0, 1));
-  TRY(in_range("min_p", p.min_p, 0, 1));
-  TRY(in_range("typical_p", p.typical_p, 0, 1));
-  TRY(finite("top_n_sigma", p.top_n_sigma));
-  TRY(in_range("xtc_probability", p.xtc_probability, 0, 1));
-  TRY(in_range("xtc_threshold", p.xtc_threshold, 0, 1));
-  TRY(in_range("repeat_penalty", p.repeat_penalty, std::numeric_limits<float>::min(), kAny));
-  TRY(finite("frequency_penalty", p.frequency_penalty));
-  TRY(finite("presence_penalty", p.presence_penalty));
-  TRY(in_range("repeat_last_n", p.penalty_last_n, -1, INT32_MAX));
-  TRY(in_range("dry_multiplier", p.dry_multiplier, 0, kAny));
-  TRY(in_range("dry_base", p.dry_base, 1, kAny));
-  TRY(in_range("dry_allowed_length", p.dry_allowed_length, 1, INT32_MAX));
-  TRY(in_range("dry_penalty_last_n", p.dry_penalty_last_n, -1, INT32_MAX));
-  TRY(in_range("mirostat", p.mirostat, 0, 2));
-  TRY(in_range("mirostat_tau", p.mirostat_tau, 0, kAny));
-  TRY(in_range("mirostat_eta", p.mirostat_eta, 0, kAny));
-  return in_range("min_keep", p.min_keep, 0, INT32_MAX);
-}
-
 bool is_active(const SamplingParams& p, SamplingStep step) {
   switch (step) {
     case SamplingStep::kPenalties:
@@ -96,8 +71,33 @@ bool keeps_best(SamplingStep step) {
 
 }  // namespace
 
+Result<void> check_sampling_ranges(const SamplingParams& p) {
+  constexpr double kAny = std::numeric_limits<float>::max();
+  TRY(finite("temperature", p.temperature));
+  TRY(in_range("dynatemp_range", p.dynatemp_range, 0, kAny));
+  TRY(in_range("dynatemp_exponent", p.dynatemp_exponent, 0, kAny));
+  TRY(in_range("top_p", p.top_p, 0, 1));
+  TRY(in_range("min_p", p.min_p, 0, 1));
+  TRY(in_range("typical_p", p.typical_p, 0, 1));
+  TRY(finite("top_n_sigma", p.top_n_sigma));
+  TRY(in_range("xtc_probability", p.xtc_probability, 0, 1));
+  TRY(in_range("xtc_threshold", p.xtc_threshold, 0, 1));
+  TRY(in_range("repeat_penalty", p.repeat_penalty, std::numeric_limits<float>::min(), kAny));
+  TRY(finite("frequency_penalty", p.frequency_penalty));
+  TRY(finite("presence_penalty", p.presence_penalty));
+  TRY(in_range("repeat_last_n", p.penalty_last_n, -1, INT32_MAX));
+  TRY(in_range("dry_multiplier", p.dry_multiplier, 0, kAny));
+  TRY(in_range("dry_base", p.dry_base, 1, kAny));
+  TRY(in_range("dry_allowed_length", p.dry_allowed_length, 1, INT32_MAX));
+  TRY(in_range("dry_penalty_last_n", p.dry_penalty_last_n, -1, INT32_MAX));
+  TRY(in_range("mirostat", p.mirostat, 0, 2));
+  TRY(in_range("mirostat_tau", p.mirostat_tau, 0, kAny));
+  TRY(in_range("mirostat_eta", p.mirostat_eta, 0, kAny));
+  return in_range("min_keep", p.min_keep, 0, INT32_MAX);
+}
+
 Result<void> check_sampling(const SamplingParams& params, const Tokenizer& tokenizer) {
-  TRY(check_numbers(params));
+  TRY(check_sampling_ranges(params));
   for (const LogitBias& bias : params.logit_bias) {
     if (!tokenizer.valid_id(bias.id))
       return invalid("logit_bias", fmt::format("logit_bias: there is no token {}", bias.id));

@@ -34,6 +34,7 @@ struct Collected {
   bool done = false;
   Usage usage;
   Timings timings;
+  ReplyDone end;
   std::optional<Error> error;
 
   const Choice& only() const {
@@ -90,6 +91,7 @@ inline Collected collect(Reply& reply) {
       out.done = true;
       out.usage = done->usage;
       out.timings = done->timings;
+      out.end = *done;
       return out;
     }
   }

@@ -46,7 +46,6 @@ TEST_F(ServiceQueueTest, RunsInOrderAndReportsStatus) {
   const Collected a = collect(*first);
   const Collected b = collect(*second);
   EXPECT_TRUE(a.done && b.done);
-  EXPECT_LE(a.timings.queue_ms, b.timings.queue_ms);
   EXPECT_TRUE(service->status().empty());
 }
 
@@ -200,10 +199,14 @@ TEST_F(ServiceQueueTest, DrainCancelsWhatDoesNotEnd) {
   runner_options.n_ctx = 1'000'000;
   start();
   auto reply = submit("a");
+  auto waiting = submit("b");
   service->drain(milliseconds(30));
-  const Collected got = collect(*reply);
-  ASSERT_TRUE(got.error);
-  EXPECT_EQ(got.error->code, ErrorCode::kCancelled);
+  for (Reply* ended : {reply.get(), waiting.get()}) {
+    const Collected got = collect(*ended);
+    ASSERT_TRUE(got.error);
+    EXPECT_EQ(got.error->code, ErrorCode::kCancelled);
+    EXPECT_EQ(got.error->reason, "draining");  // clients may come back, unlike those who cancelled
+  }
 }
 
 TEST_F(ServiceQueueTest, AReplyMayOutliveTheService) {

@@ -26,6 +26,42 @@ TEST(ChatReply, NumbersHaveLlamaServersNames) {
   EXPECT_EQ(reply["hocket"]["finish_reason"], "stop");
 }
 
+TEST(ChatReply, TheHocketObjectIsComplete) {
+  TestServer server;
+  server.service->chat_script = [](const ChatRequest&) {
+    ReplyDone done = FakeChatService::done();
+    done.timings.decode_compute_ms = 20;
+    done.max_tokens = 3;
+    done.context_full = true;
+    done.sampling.seed = 77;
+    done.sampling.temperature = 0.7f;
+    done.rss_bytes = 1000;
+    done.peak_rss_bytes = 2000;
+    done.minor_faults = 5;
+    done.major_faults = 1;
+    return std::vector<ScriptStep>{{ReplyEvent(ChoiceFinished{0, FinishReason::kLength, ""}), {}},
+                                   {ReplyEvent(done), {}}};
+  };
+  const RawResponse response = server.call("POST", "/v1/chat/completions", chat_body(), "X-Request-Id: numbers-1\r\n");
+  Json own = TestServer::parse(response.body)["hocket"];
+  const Json sampling = own["sampling"];
+  own.erase("sampling");
+  EXPECT_EQ(dump_json(own),
+            R"({"id":"numbers-1","model":"org/fake:1b","finish_reason":"length","prompt_tokens":5,)"
+            R"("completion_tokens":3,"requested_max_tokens":null,"effective_max_tokens":3,)"
+            R"("context_capacity_reached":true,"queue_ms":0.0,"ttft_ms":0.0,"prefill_ms":10.0,)"
+            R"("prompt_evaluated_tokens":3,"prefill_tokens_per_second":300.0,"decode_ms":30.0,)"
+            R"("decode_tokens_per_second":100.0,"decode_compute_ms":20.0,"decode_compute_tokens_per_second":150.0,)"
+            R"("total_ms":40.0,"cached_tokens":2,"cache_status":"prefix_hit","rss_bytes":1000,)"
+            R"("peak_rss_bytes":2000,"minor_page_faults":5,"major_page_faults":1})");
+  EXPECT_EQ(sampling["seed"], 77);
+  EXPECT_EQ(sampling["temperature"], 0.7);
+  // The same names as in /props.
+  const Json defaults = server.json("GET", "/props")["default_generation_settings"]["params"];
+  EXPECT_EQ(sampling.size(), defaults.size());
+  for (const auto& [name, value] : sampling.items()) EXPECT_TRUE(defaults.contains(name)) << name;
+}
+
 TEST(ChatReply, ToolCallsReasoningAndLogprobs) {
   TestServer server;
   server.service->chat_script = [](const ChatRequest&) {

@@ -6,9 +6,11 @@ HOCKET_BINARY names the program, HOCKET_TEST_SMOLLM2 the model file.
 import json
 import os
 import signal
+import socket
 import struct
 import subprocess
 import time
+import urllib.error
 import urllib.request
 
 import pytest
@@ -79,6 +81,10 @@ def test_list_devices():
         ["serve", "-c", "lots"],
         ["serve", "--cache-type-k", "f12"],
         ["serve"],
+        ["serve", "-m", "x.gguf", "--top-p", "1.5"],
+        ["serve", "-m", "x.gguf", "--temp", "nan"],
+        ["serve", "-m", "x.gguf", "-n", "0"],
+        ["run", "x.gguf", "--dry-base", "0.5"],
         ["run"],
         ["inspect"],
         ["bench", "-o", "xml"],
@@ -291,6 +297,100 @@ def test_plan_and_check():
     assert "4096" in result.stdout and "MiB" in result.stdout
     assert run("serve", "-m", MODEL, "--check-config").returncode == 0
     assert run("serve", "-m", MODEL, "--check-config", "--api-key-file", "/nonexistent").returncode == 1
+
+
+def test_sampling_flags_are_named_before_a_model_is_read():
+    result = run("run", "/nonexistent.gguf", "hello", "--typical", "2")
+    assert result.returncode == 2
+    assert "--typical" in result.stderr and "/nonexistent" not in result.stderr
+
+
+@needs_model
+def test_list_contexts():
+    result = run("serve", "-m", MODEL, "--list-contexts")
+    assert result.returncode == 0, result.stderr
+    rows = result.stdout.splitlines()[1:]
+    assert [row.split()[0] for row in rows] == ["4K", "8K", "16K", "32K", "64K", "128K", "256K"]
+    assert [("beyond" in row) for row in rows] == [False, False] + [True] * 5  # it was trained with 8192 tokens
+    plan = run("serve", "-m", MODEL, "--plan", "-c", "16K").stdout.splitlines()
+    assert plan[-1].split()[1] == rows[2].split()[7]
+
+
+class Serving:
+    """A server with extra arguments; what it prints first is in `ready`."""
+
+    def __init__(self, *arguments):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("HOCKET_")}
+        command = [BINARY, "serve", "-m", MODEL, "--port", "0", *map(str, arguments)]
+        self.process = subprocess.Popen(
+            command, env=clean, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+
+    def __enter__(self):
+        self.ready = self.process.stdout.readline()
+        self.example = self.process.stdout.readline()
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def status(self, path, key=None):
+        request = urllib.request.Request(self.ready.split()[3] + path)
+        if key:
+            request.add_header("Authorization", "Bearer " + key)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as reply:
+                return reply.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+
+def wait_for(condition, seconds=10):
+    until = time.monotonic() + seconds
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert condition()
+
+
+@needs_model
+def test_hangup_reloads_keys_and_logs(tmp_path):
+    keys, log = tmp_path / "keys", tmp_path / "log"
+    keys.write_text("old\n")
+    with Serving("--api-key-file", keys, "--log-file", log) as server:
+        assert server.status("/v1/models", "old") == 200
+        keys.write_text("# changed\nnew\n")
+        log.rename(tmp_path / "log.1")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: server.status("/v1/models", "new") == 200)
+        assert server.status("/v1/models", "old") == 401
+        wait_for(lambda: log.exists() and "reloaded" in log.read_text())
+        # A file without keys must not open the server to everybody.
+        keys.write_text("")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "holds no API key" in log.read_text())
+        assert server.status("/v1/models", "new") == 200 and server.status("/v1/models") == 401
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(timeout=30) == 0
+
+
+@needs_model
+def test_hangup_without_files_ends():
+    with Serving() as server:
+        server.process.send_signal(signal.SIGHUP)
+        assert server.process.wait(timeout=30) == 0
+
+
+@needs_model
+def test_unix_socket(tmp_path):
+    path = tmp_path / "hocket.sock"
+    with Serving("--host", path) as server:
+        assert server.ready.startswith(f"hocket ready on unix:{path} (model ")
+        assert f"curl --unix-socket {path} http://localhost/v1/chat/completions" in server.example
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(path))
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
 
 
 @needs_model

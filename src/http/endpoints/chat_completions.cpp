@@ -18,8 +18,7 @@ Result<HttpResponse> answer(const HttpRequest& request, const Api& api) {
   const ServiceInfo& info = service->info();
   ReplyIdentity identity{"chatcmpl-" + random_id(), reply->request_id(), reply->created(), info.model_id,
                          info.fingerprint,          parsed.style};
-  return send_reply(std::move(reply), make_chat_shape(std::move(identity), logprobs), *request.link,
-                    api.options.ping_interval);
+  return send_reply(std::move(reply), make_chat_shape(std::move(identity), logprobs), *request.link, api);
 }
 
 }  // namespace

@@ -2,41 +2,10 @@
 
 #include "http/endpoints/endpoints.h"
 #include "http/error_reply.h"
+#include "http/service_json.h"
 
 namespace hocket {
 namespace {
-
-// The names that llama-server uses for request fields.
-Json sampling_json(const SamplingParams& p) {
-  Json json = Json::object();
-  json["seed"] = p.seed;
-  json["temperature"] = p.temperature;
-  json["dynatemp_range"] = p.dynatemp_range;
-  json["dynatemp_exponent"] = p.dynatemp_exponent;
-  json["top_k"] = p.top_k;
-  json["top_p"] = p.top_p;
-  json["min_p"] = p.min_p;
-  json["top_n_sigma"] = p.top_n_sigma;
-  json["xtc_probability"] = p.xtc_probability;
-  json["xtc_threshold"] = p.xtc_threshold;
-  json["typical_p"] = p.typical_p;
-  json["repeat_last_n"] = p.penalty_last_n;
-  json["repeat_penalty"] = p.repeat_penalty;
-  json["presence_penalty"] = p.presence_penalty;
-  json["frequency_penalty"] = p.frequency_penalty;
-  json["dry_multiplier"] = p.dry_multiplier;
-  json["dry_base"] = p.dry_base;
-  json["dry_allowed_length"] = p.dry_allowed_length;
-  json["dry_penalty_last_n"] = p.dry_penalty_last_n;
-  json["dry_sequence_breakers"] = p.dry_sequence_breakers;
-  json["mirostat"] = p.mirostat;
-  json["mirostat_tau"] = p.mirostat_tau;
-  json["mirostat_eta"] = p.mirostat_eta;
-  json["min_keep"] = p.min_keep;
-  json["ignore_eos"] = p.ignore_eos;
-  json["samplers"] = p.samplers;
-  return json;
-}
 
 Json limits_json(const HttpLimits& limits) {
   Json json = Json::object();

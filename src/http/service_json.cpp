@@ -1,0 +1,52 @@
+#include "http/service_json.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+namespace hocket {
+namespace {
+
+// 0.8f as 0.8 and not as the double that it is.
+double plain(float value) {
+  const std::string text = fmt::format("{}", value);
+  double out = value;
+  std::from_chars(text.data(), text.data() + text.size(), out);
+  return out;
+}
+
+}  // namespace
+
+Json sampling_json(const SamplingParams& p) {
+  Json json = Json::object();
+  json["seed"] = p.seed;
+  json["temperature"] = plain(p.temperature);
+  json["dynatemp_range"] = plain(p.dynatemp_range);
+  json["dynatemp_exponent"] = plain(p.dynatemp_exponent);
+  json["top_k"] = p.top_k;
+  json["top_p"] = plain(p.top_p);
+  json["min_p"] = plain(p.min_p);
+  json["top_n_sigma"] = plain(p.top_n_sigma);
+  json["xtc_probability"] = plain(p.xtc_probability);
+  json["xtc_threshold"] = plain(p.xtc_threshold);
+  json["typical_p"] = plain(p.typical_p);
+  json["repeat_last_n"] = p.penalty_last_n;
+  json["repeat_penalty"] = plain(p.repeat_penalty);
+  json["presence_penalty"] = plain(p.presence_penalty);
+  json["frequency_penalty"] = plain(p.frequency_penalty);
+  json["dry_multiplier"] = plain(p.dry_multiplier);
+  json["dry_base"] = plain(p.dry_base);
+  json["dry_allowed_length"] = p.dry_allowed_length;
+  json["dry_penalty_last_n"] = p.dry_penalty_last_n;
+  json["dry_sequence_breakers"] = p.dry_sequence_breakers;
+  json["mirostat"] = p.mirostat;
+  json["mirostat_tau"] = plain(p.mirostat_tau);
+  json["mirostat_eta"] = plain(p.mirostat_eta);
+  json["min_keep"] = p.min_keep;
+  json["ignore_eos"] = p.ignore_eos;
+  json["samplers"] = p.samplers;
+  return json;
+}
+
+}  // namespace hocket
