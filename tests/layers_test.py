@@ -7,6 +7,7 @@ file of the repository for what must not be there: addresses of package registri
 
 import fnmatch
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -52,10 +53,10 @@ def include_lines():
 
 
 def repository_files():
-    """Tracked files and new ones that git does not ignore; every file where this is no git checkout."""
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                            capture_output=True)
-    if listed.returncode == 0:
+    """Tracked files and new ones that git does not ignore; every file where this is no git checkout or git is missing."""
+    listed = shutil.which("git") and subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True)
+    if listed and listed.returncode == 0:
         names = sorted(set(listed.stdout.decode().split("\0")) - {""})
         return [ROOT / name for name in names if (ROOT / name).is_file()]
     skipped = {"build", ".git", "__pycache__"}
