@@ -13,6 +13,7 @@ RunnerOptions ModelFlags::runner() const {
   RunnerOptions options;
   options.n_ctx = n_ctx;
   options.n_batch = n_batch;
+  options.n_checkpoints = n_checkpoints;
   options.n_threads = n_threads;
   // The flags accept nothing else.
   options.cache_k = parse_cache_type(cache_k).value_or(CacheType::kF16);
@@ -47,6 +48,15 @@ CLI::Option* add_model_flag(CLI::App& app, ModelFlags& flags, bool positional) {
 
 void add_context_flag(CLI::App& app, ModelFlags& flags, const std::string& description) {
   app.add_option("-c,--ctx-size", flags.n_ctx, description)->transform(size_suffix());
+}
+
+void add_checkpoint_flag(CLI::App& app, ModelFlags& flags) {
+  constexpr std::size_t kDefault = 8;
+  flags.n_checkpoints = kDefault;
+  app.add_option("--ctx-checkpoints", flags.n_checkpoints,
+                 "states of recurrent models that are kept at ends of prompt batches, to continue from")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
 }
 
 void add_runner_flags(CLI::App& app, ModelFlags& flags) {

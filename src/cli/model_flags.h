@@ -18,6 +18,7 @@ struct ModelFlags {
   std::size_t n_ctx = 0;
   int n_threads = 0;
   std::size_t n_batch = 512;
+  std::size_t n_checkpoints = 0;
   std::string cache_k = "f16";
   std::string cache_v = "f16";
   std::string flash_attention = "auto";
@@ -37,6 +38,8 @@ struct ModelFlags {
 CLI::Option* add_model_flag(CLI::App& app, ModelFlags& flags, bool positional);
 // -c, -t, -b, -ctk, -ctv, -fa, --no-mmap, …
 void add_runner_flags(CLI::App& app, ModelFlags& flags);
+// --ctx-checkpoints, for commands that keep conversations.
+void add_checkpoint_flag(CLI::App& app, ModelFlags& flags);
 void add_context_flag(CLI::App& app, ModelFlags& flags, const std::string& description);
 
 // Numbers with an optional K (1024) or M: 4096, 4K, 256K.

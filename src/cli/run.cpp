@@ -109,6 +109,7 @@ Command add_run(CLI::App& root, const std::vector<std::string>& words) {
   app->add_option("-t,--threads", flags->model.n_threads, "threads (default: the physical cores)")
       ->check(CLI::Range(1, 1024));
   add_runner_flags(*app, flags->model);
+  add_checkpoint_flag(*app, flags->model);
   app->add_flag("--mlock", flags->model.mlock, "keep the mapped weights in memory");
   add_sampling_flags(*app, flags->console.params);
   const bool named = names_model(words);

@@ -101,6 +101,7 @@ void add_serve_flags(CLI::App& app, ServeFlags& flags) {
   app.add_option("-t,--threads", flags.model.n_threads, "threads (default: the physical cores)")
       ->check(CLI::Range(1, 1024));
   add_runner_flags(app, flags.model);
+  add_checkpoint_flag(app, flags.model);
   app.add_flag("--mlock", flags.model.mlock, "keep the mapped weights in memory");
   app.add_option("--chat-template", flags.chat_template, "Jinja text that replaces the model's own template");
   app.add_option("--chat-template-file", flags.chat_template_file, "the same from a file");

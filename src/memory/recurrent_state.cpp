@@ -58,7 +58,8 @@ Result<std::unique_ptr<RecurrentState>> RecurrentState::create(std::vector<Recur
                  fmt::format("cannot get {:.0f} MiB for the recurrent states of {} sequences",
                              static_cast<double>(n_bytes) / (1 << 20), options.n_seqs),
                  "parallel");
-  ggml_backend_buffer_clear(table->buffer_, 0);
+  // Other rows are written whole before they are read; left alone, they take no memory until then.
+  for (Tensor tensor : table->tensors()) ggml_backend_tensor_memset(tensor, 0, kZeroRow * tensor->nb[1], tensor->nb[1]);
   return table;
 }
 

@@ -11,7 +11,8 @@
 // Owns     per layer conv [n_conv, n_rows] and state [n_state, n_rows], F32.
 // Threads  one user at a time.
 // Errors   create(): kOutOfMemory.
-// Cost     host work O(sequences); bytes are (1 + n_seqs · (n_rollback + 1) + n_checkpoints) rows.
+// Cost     host work O(sequences); bytes are (1 + n_seqs · (n_rollback + 1) + n_checkpoints) rows, of which the system
+//          gives those that were used (the lowest are used first).
 #pragma once
 
 #include <ggml-backend.h>

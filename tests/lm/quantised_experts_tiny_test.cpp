@@ -30,7 +30,11 @@ class QuantisedExperts : public testing::TestWithParam<TypeCase> {
     metadata.set(std::string(c.arch) + ".embedding_length", int64_t{256});
     metadata.set(std::string(c.arch) + ".expert_feed_forward_length", int64_t{256});
     auto source = std::make_shared<SyntheticWeights>(3);
-    const auto model = LoadedModel::declare(metadata, source, kTinyVocab, *find_device(""), false);
+    LoadedModel::DeclareOptions options;
+    options.n_vocab = kTinyVocab;
+    options.device = *find_device("");
+    options.repack = false;
+    const auto model = LoadedModel::declare(metadata, source, options);
     EXPECT_TRUE(model.ok()) << model.error().message;
     GgufWriter writer(metadata);
     for (const TensorInfo& t : source->made()) {
