@@ -50,6 +50,7 @@ Result<PromptLane::Filled> PromptLane::prefill(std::span<const TokenId> tokens, 
     return hooks.on_progress ? hooks.on_progress(n_done) : Result<void>();
   };
   TRY(hocket::prefill(*runner_, kPromptSeq, tokens, recording, cancel));
+  memory.checkpoint(kPromptSeq);  // for the same prompt again
   const std::span<const float> row = runner_->output(runner_->n_outputs() - 1);
   last_row_.assign(row.begin(), row.end());
   return Filled{n_cached, last_row_};

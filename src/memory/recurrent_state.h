@@ -58,6 +58,7 @@ class RecurrentState {
   Tensor conv(std::size_t layer) const { return layers_[layer].conv; }    // [n_conv, n_rows] or nullptr
   Tensor state(std::size_t layer) const { return layers_[layer].state; }  // [n_state, n_rows] or nullptr
   std::size_t bytes_per_sequence() const;
+  std::size_t n_rollback() const { return options_.n_rollback; }
 
   // States that a step writes for a sequence with so many tokens in it.
   std::size_t n_written(std::size_t n_tokens) const { return n_tokens <= options_.n_rollback ? n_tokens : 1; }

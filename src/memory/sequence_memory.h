@@ -23,9 +23,13 @@ using SeqId = int32_t;
 
 struct MemoryTraits {
   bool cuts_anywhere = true;           // truncate() works at any length that is still remembered, else at checkpoints
+  std::size_t n_rollback = 0;          // otherwise: a step of at most so many tokens can be cut at each of them
   std::size_t bytes_per_token = 0;     // all layers
   std::size_t bytes_per_sequence = 0;  // fixed part (recurrent states); also of each checkpoint
   std::size_t device_bytes = 0;        // allocated now
+
+  // Whether truncate() will work at every token of a step of n tokens, until the next step.
+  bool takes_back(std::size_t n_tokens) const { return cuts_anywhere || n_tokens <= n_rollback; }
 };
 
 class SequenceMemory {
