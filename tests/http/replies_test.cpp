@@ -245,6 +245,7 @@ TEST(Props, ShowConfiguration) {
   TestServer server;
   const Json props = server.json("GET", "/props");
   EXPECT_EQ(props["default_generation_settings"]["n_ctx"], 2048);
+  EXPECT_EQ(props["model_meta"], server.json("GET", "/v1/models/fake")["meta"]);
   EXPECT_EQ(props["model_path"], "fake.gguf");
   EXPECT_EQ(props["limits"]["max_n"], 8);
 }
