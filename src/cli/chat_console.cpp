@@ -131,8 +131,8 @@ void ChatConsole::print_delta(const ReplyDelta& delta, std::string& content) {
 
 std::string ChatConsole::reason_text(const ReplyDone& done, FinishReason reason) const {
   if (reason != FinishReason::kLength) return reason == FinishReason::kToolCalls ? "tool_calls" : "stop";
-  if (done.context_full) return fmt::format("length: the context of {} tokens is full", service_.info().n_ctx);
-  return fmt::format("length: the limit of {} tokens", done.max_tokens);
+  if (done.details->context_full) return fmt::format("length: the context of {} tokens is full", service_.info().n_ctx);
+  return fmt::format("length: the limit of {} tokens", done.details->max_tokens);
 }
 
 void ChatConsole::print_numbers(const ReplyDone& done, FinishReason reason) const {
