@@ -12,18 +12,6 @@
 namespace hocket {
 namespace {
 
-const char* finish_word(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kToolCalls:
-      return "tool_calls";
-  }
-  return "stop";
-}
-
 void print_now(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
@@ -34,19 +22,13 @@ void print_now(const std::string& text) {
 ChatConsole::ChatConsole(ChatService& service, ConsoleOptions options)
     : service_(service),
       options_(std::move(options)),
+      conversation_(options_.system),
+      commands_(conversation_, options_.params,
+                [this](const std::string& line, bool failed) {
+                  if (failed || terminal_in_ || !options_.quiet) fmt::print(stderr, "{}\n", line);
+                }),
       terminal_in_(::isatty(STDIN_FILENO) != 0),
-      terminal_out_(::isatty(STDOUT_FILENO) != 0) {
-  reset();
-}
-
-void ChatConsole::reset() {
-  history_.clear();
-  if (options_.system.empty()) return;
-  Message system;
-  system.role = "system";
-  system.content = options_.system;
-  history_.push_back(std::move(system));
-}
+      terminal_out_(::isatty(STDOUT_FILENO) != 0) {}
 
 int ChatConsole::answer_once(const std::string& prompt) {
   return answer(prompt);
@@ -54,34 +36,26 @@ int ChatConsole::answer_once(const std::string& prompt) {
 
 int ChatConsole::converse() {
   const bool hints = terminal_in_ && !options_.quiet;
-  if (hints) {
-    fmt::print(stderr,
-               "Chatting with {}. /reset forgets, /quit ends, \\ at the end of a line or \"\"\" for more lines.\n",
-               service_.info().model_id);
-  }
+  if (hints) fmt::print(stderr, "Chatting with {}. /help lists the commands.\n", service_.info().model_id);
+  turns_.emplace(interrupt_, !options_.quiet);
   int result = 0;
   while (true) {
-    if (hints) fmt::print(stderr, "> ");
     std::string turn;
-    const Input input = read_turn(turn);
-    if (input == Input::kEnd) break;
-    if (input == Input::kInterrupted) {
-      interrupt_.take();
+    const TurnReader::Status status = turns_->read(turn);
+    if (status == TurnReader::Status::kEnd) break;
+    if (status == TurnReader::Status::kInterrupted) {
       if (hints) fmt::print(stderr, "\n(/quit or Ctrl-D ends)\n");
       continue;
     }
-    if (turn == "/quit" || turn == "/exit") break;
-    if (turn == "/reset") {
-      reset();
-      if (hints) fmt::print(stderr, "(forgotten)\n");
-      continue;
-    }
-    if (turn == "/help") {
-      fmt::print(stderr, "/reset  forget the conversation\n/quit   end\n");
-      continue;
-    }
     if (turn.find_first_not_of(" \t\n") == std::string::npos) continue;
-    const int code = answer(turn);
+    int code = 0;
+    if (ConsoleCommands::is_command(turn)) {
+      const ConsoleCommands::Outcome outcome = commands_.run(turn);
+      if (outcome == ConsoleCommands::Outcome::kQuit) break;
+      code = outcome == ConsoleCommands::Outcome::kFailed ? kExitRuntime : 0;
+    } else {
+      code = answer(turn);
+    }
     // A person can go on after a failure; a script wants to know.
     if (code != 0 && !terminal_in_) result = code;
   }
@@ -89,67 +63,39 @@ int ChatConsole::converse() {
   return result;
 }
 
-ChatConsole::Input ChatConsole::read_turn(std::string& turn) {
-  static const std::string kQuotes = "\"\"\"";
-  turn.clear();
-  bool quoted = false;
-  bool first = true;
-  while (true) {
-    std::string line;
-    const LineReader::Status status = lines_.read(line);
-    if (status == LineReader::Status::kInterrupted) return Input::kInterrupted;
-    if (status == LineReader::Status::kEnd) return first ? Input::kEnd : Input::kTurn;
-    if (first && line.compare(0, kQuotes.size(), kQuotes) == 0) {
-      quoted = true;
-      line.erase(0, kQuotes.size());
-    }
-    first = false;
-    if (quoted) {
-      const std::size_t end = line.find(kQuotes);
-      if (end != std::string::npos) {
-        turn += line.substr(0, end);
-        return Input::kTurn;
-      }
-      turn += line + '\n';
-    } else if (!line.empty() && line.back() == '\\') {
-      line.pop_back();
-      turn += line + '\n';
-    } else {
-      turn += line;
-      return Input::kTurn;
-    }
-    if (terminal_in_ && !options_.quiet) fmt::print(stderr, "… ");
-  }
+// A person may also type the command while the answer is being written.
+bool ChatConsole::wants_stop() {
+  return interrupt_.take() || (turns_ && turns_->typed("/cancel"));
 }
 
 int ChatConsole::answer(const std::string& turn) {
   Message user;
   user.role = "user";
   user.content = turn;
-  history_.push_back(std::move(user));
+  conversation_.add(std::move(user));
 
   ChatRequest request;
-  request.messages = history_;
+  request.messages = conversation_.messages();
   request.enable_thinking = options_.thinking;
   request.params = options_.params;
   auto reply = service_.chat(std::move(request));
   if (!reply) {
-    history_.pop_back();
+    conversation_.drop_last();
     return report_failure(reply.error());
   }
   std::string content;
-  std::string reason;
+  FinishReason reason = FinishReason::kStop;
   bool interrupted = false;
   while (true) {
     const auto event = (*reply)->next(std::chrono::milliseconds(50));
-    if (interrupt_.take()) {
+    if (!interrupted && wants_stop()) {
       interrupted = true;
       (*reply)->cancel();
     }
     if (!event) {
       print_now("\n");
       if (!interrupted) {
-        history_.pop_back();
+        conversation_.drop_last();
         return report_failure(event.error());
       }
       if (!options_.quiet) fmt::print(stderr, "[stopped]\n");
@@ -159,7 +105,7 @@ int ChatConsole::answer(const std::string& turn) {
     if (const auto* delta = std::get_if<DeltaEvent>(&**event)) {
       for (const ReplyDelta& part : delta->deltas) print_delta(part, content);
     } else if (const auto* finished = std::get_if<ChoiceFinished>(&**event)) {
-      reason = finish_word(finished->reason);
+      reason = finished->reason;
     } else if (const auto* done = std::get_if<ReplyDone>(&**event)) {
       print_now("\n");
       if (!options_.quiet) print_numbers(*done, reason);
@@ -170,7 +116,7 @@ int ChatConsole::answer(const std::string& turn) {
   Message assistant;
   assistant.role = "assistant";
   assistant.content = std::move(content);
-  history_.push_back(std::move(assistant));
+  conversation_.add(std::move(assistant));
   return interrupted && !terminal_in_ ? kExitRuntime : 0;
 }
 
@@ -183,11 +129,17 @@ void ChatConsole::print_delta(const ReplyDelta& delta, std::string& content) {
   if (delta.kind == ReplyDelta::Kind::kContent || (thinking && show)) print_now(delta.text);
 }
 
-void ChatConsole::print_numbers(const ReplyDone& done, const std::string& reason) const {
+std::string ChatConsole::reason_text(const ReplyDone& done, FinishReason reason) const {
+  if (reason != FinishReason::kLength) return reason == FinishReason::kToolCalls ? "tool_calls" : "stop";
+  if (done.details->context_full) return fmt::format("length: the context of {} tokens is full", service_.info().n_ctx);
+  return fmt::format("length: the limit of {} tokens", done.details->max_tokens);
+}
+
+void ChatConsole::print_numbers(const ReplyDone& done, FinishReason reason) const {
   const Timings& times = done.timings;
   const double rate = times.decode_ms > 0 ? 1000.0 * static_cast<double>(times.decode_tokens) / times.decode_ms : 0.0;
   fmt::print(stderr, "[first token after {:.0f} ms, {} tokens, {:.1f} tokens/s, {}]\n", times.ttft_ms,
-             done.usage.completion_tokens, rate, reason);
+             done.usage.completion_tokens, rate, reason_text(done, reason));
 }
 
 }  // namespace hocket

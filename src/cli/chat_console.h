@@ -2,15 +2,17 @@
 //
 // The answer goes to standard output; prompts, hints and the line of numbers after each answer go to standard error.
 //
-// Owns     the history. Borrows the service.
+// Owns     the conversation. Borrows the service.
 // Threads  the main thread.
 #pragma once
 
+#include <optional>
 #include <string>
-#include <vector>
 
+#include "cli/console_commands.h"
+#include "cli/conversation.h"
 #include "cli/signals.h"
-#include "cli/text_input.h"
+#include "cli/turn_reader.h"
 #include "engine/chat_service.h"
 
 namespace hocket {
@@ -33,19 +35,19 @@ class ChatConsole {
   int converse();
 
  private:
-  enum class Input { kTurn, kEnd, kInterrupted };
-  Input read_turn(std::string& turn);
-  void reset();
-  // Adds the user's turn and the answer to the history. Returns an error's exit code, or 0.
+  // Adds the user's turn and the answer to the conversation. Returns an error's exit code, or 0.
   int answer(const std::string& turn);
+  bool wants_stop();
+  std::string reason_text(const ReplyDone& done, FinishReason reason) const;
   void print_delta(const ReplyDelta& delta, std::string& content);
-  void print_numbers(const ReplyDone& done, const std::string& reason) const;
+  void print_numbers(const ReplyDone& done, FinishReason reason) const;
 
   ChatService& service_;
   ConsoleOptions options_;
   InterruptFlag interrupt_;
-  LineReader lines_;
-  std::vector<Message> history_;
+  std::optional<TurnReader> turns_;  // while conversing: one answer leaves what is typed to the shell
+  Conversation conversation_;
+  ConsoleCommands commands_;
   bool terminal_in_, terminal_out_;
   bool in_thinking_ = false;
 };

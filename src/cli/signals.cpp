@@ -1,15 +1,23 @@
 #include "cli/signals.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <ctime>
 
 namespace hocket {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
+int interrupts = -1;  // an eventfd while an InterruptFlag exists
 
 void on_interrupt(int) {
-  interrupted = 1;
+  const int fault = errno;
+  const uint64_t one = 1;
+  if (write(interrupts, &one, sizeof(one)) < 0) errno = 0;  // full: it is readable anyway
+  errno = fault;
 }
 
 sigset_t ending_signals() {
@@ -40,20 +48,26 @@ std::optional<int> SignalWait::wait(std::chrono::milliseconds limit) {
 }
 
 InterruptFlag::InterruptFlag() {
-  interrupted = 0;
+  interrupts = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   struct sigaction action {};
-  action.sa_handler = on_interrupt;  // without SA_RESTART: read() returns
+  action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESTART;  // whoever waits for Ctrl-C polls fd()
   sigaction(SIGINT, &action, nullptr);
 }
 
 InterruptFlag::~InterruptFlag() {
   std::signal(SIGINT, SIG_DFL);
+  close(interrupts);
+  interrupts = -1;
 }
 
 bool InterruptFlag::take() {
-  const bool was = interrupted != 0;
-  interrupted = 0;
-  return was;
+  uint64_t n = 0;
+  return read(interrupts, &n, sizeof(n)) == sizeof(n);
+}
+
+int InterruptFlag::fd() const {
+  return interrupts;
 }
 
 }  // namespace hocket

@@ -17,13 +17,17 @@ class SignalWait {
   std::optional<int> wait(std::chrono::milliseconds limit);
 };
 
-// While one exists, Ctrl-C sets a flag and interrupts reading from the terminal instead of ending the program.
+// While one exists (one at most), Ctrl-C sets a flag instead of ending the program.
 class InterruptFlag {
  public:
   InterruptFlag();
   ~InterruptFlag();
+  InterruptFlag(const InterruptFlag&) = delete;
+  InterruptFlag& operator=(const InterruptFlag&) = delete;
   // Whether Ctrl-C was pressed since the last call.
   bool take();
+  // Readable while there is something to take, so that a poll() can wait for it, too; whichever thread gets the signal.
+  int fd() const;
 };
 
 }  // namespace hocket

@@ -1,6 +1,7 @@
 #include "cli/text_input.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,14 +41,17 @@ LineReader::Status LineReader::read(std::string& line) {
       buffer_.clear();
       return Status::kLine;
     }
+    pollfd fds[2] = {{STDIN_FILENO, POLLIN, 0}, {interrupt_.fd(), POLLIN, 0}};
+    if (poll(fds, 2, -1) < 0 && errno == EINTR) continue;
+    if (interrupt_.take()) {
+      buffer_.clear();
+      return Status::kInterrupted;
+    }
     char bytes[4096];
     const ssize_t n = ::read(STDIN_FILENO, bytes, sizeof(bytes));
     if (n > 0) {
       buffer_.append(bytes, static_cast<std::size_t>(n));
-    } else if (n < 0 && errno == EINTR) {
-      buffer_.clear();
-      return Status::kInterrupted;
-    } else {
+    } else if (n == 0 || errno != EINTR) {
       ended_ = true;
     }
   }

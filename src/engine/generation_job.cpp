@@ -22,18 +22,16 @@ Result<void> GenerationJob::run(PromptLane& lane) {
 
 void GenerationJob::complete() {
   timings_.total_ms = ms_since(control().submitted);
-  ReplyDone done;
-  done.usage = usage_;
-  done.timings = timings_;
-  done.max_tokens = max_tokens_.value_or(0);
-  done.context_full = context_full_;
-  done.sampling = plan_.sampling;
+  ReplyDetails details;
+  details.max_tokens = max_tokens_.value_or(0);
+  details.context_full = context_full_;
+  details.sampling = plan_.sampling;
   const ProcessUsage now = process_usage();
-  done.rss_bytes = now.rss_bytes;
-  done.peak_rss_bytes = now.peak_rss_bytes;
-  done.minor_faults = now.minor_faults - process_.minor_faults;
-  done.major_faults = now.major_faults - process_.major_faults;
-  channel_->push(std::move(done));
+  details.rss_bytes = now.rss_bytes;
+  details.peak_rss_bytes = now.peak_rss_bytes;
+  details.minor_faults = now.minor_faults - process_.minor_faults;
+  details.major_faults = now.major_faults - process_.major_faults;
+  channel_->push(ReplyDone{usage_, timings_, std::make_shared<ReplyDetails>(std::move(details))});
 }
 
 void GenerationJob::fail(Error error) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -111,15 +112,20 @@ struct ChoiceFinished {
   FinishReason reason = FinishReason::kStop;
   std::string stop_string;  // the client's stop string that ended it, if one did
 };
-struct ReplyDone {
-  Usage usage;
-  Timings timings;
+// How a reply was made, apart from times.
+struct ReplyDetails {
   std::size_t max_tokens = 0;  // that each choice could have had: as asked, or as the context had room
   bool context_full = false;   // a choice ended because the context did
   SamplingParams sampling;     // as used; `seed` is the real one
   // Of the whole process: memory at the end, page faults meanwhile.
   std::size_t rss_bytes = 0, peak_rss_bytes = 0;
   int64_t minor_faults = 0, major_faults = 0;
+};
+struct ReplyDone {
+  Usage usage;
+  Timings timings;
+  // Elsewhere, because every event is as large as the largest; never nullptr.
+  std::shared_ptr<const ReplyDetails> details = std::make_shared<ReplyDetails>();
 };
 using ReplyEvent = std::variant<ProgressEvent, DeltaEvent, ChoiceFinished, ReplyDone>;
 

@@ -166,6 +166,7 @@ Json ReplyShape::failure(const Error& error) const {
 
 Json ReplyShape::numbers(const ReplyDone& done, FinishReason reason) const {
   const Timings& t = done.timings;
+  const ReplyDetails& details = *done.details;
   Json own = Json::object();
   own["id"] = identity_.request_id;
   own["model"] = identity_.model;
@@ -173,8 +174,8 @@ Json ReplyShape::numbers(const ReplyDone& done, FinishReason reason) const {
   own["prompt_tokens"] = done.usage.prompt_tokens;
   own["completion_tokens"] = done.usage.completion_tokens;
   own["requested_max_tokens"] = identity_.style.max_tokens ? Json(*identity_.style.max_tokens) : Json(nullptr);
-  own["effective_max_tokens"] = done.max_tokens;
-  own["context_capacity_reached"] = done.context_full;
+  own["effective_max_tokens"] = details.max_tokens;
+  own["context_capacity_reached"] = details.context_full;
   own["queue_ms"] = t.queue_ms;
   own["ttft_ms"] = t.ttft_ms;
   own["prefill_ms"] = t.prefill_ms;
@@ -187,11 +188,11 @@ Json ReplyShape::numbers(const ReplyDone& done, FinishReason reason) const {
   own["total_ms"] = t.total_ms;
   own["cached_tokens"] = done.usage.cached_tokens;
   own["cache_status"] = cache_status(done.usage);
-  own["sampling"] = sampling_json(done.sampling);
-  own["rss_bytes"] = done.rss_bytes;
-  own["peak_rss_bytes"] = done.peak_rss_bytes;
-  own["minor_page_faults"] = done.minor_faults;
-  own["major_page_faults"] = done.major_faults;
+  own["sampling"] = sampling_json(details.sampling);
+  own["rss_bytes"] = details.rss_bytes;
+  own["peak_rss_bytes"] = details.peak_rss_bytes;
+  own["minor_page_faults"] = details.minor_faults;
+  own["major_page_faults"] = details.major_faults;
   return own;
 }
 

@@ -40,28 +40,30 @@ std::vector<LogitBias> read_logit_bias(FieldReader& fields, const HttpLimits& li
 }
 
 std::optional<std::vector<std::string>> read_strings(FieldReader& fields, std::string_view name, std::size_t max_items,
-                                                     std::size_t max_bytes) {
+                                                     std::size_t max_bytes, std::size_t min_bytes = 0) {
   const Json* array = fields.array(name, max_items);
   if (!array) return std::nullopt;
   std::vector<std::string> strings;
   for (std::size_t i = 0; i < array->size(); ++i) {
     const Json& item = (*array)[i];
-    if (!item.is_string() || item.get_ref<const std::string&>().size() > max_bytes) {
+    const std::string* text = item.is_string() ? &item.get_ref<const std::string&>() : nullptr;
+    if (!text || text->size() < min_bytes || text->size() > max_bytes) {
+      const std::string at_least = min_bytes > 0 ? fmt::format("{} to ", min_bytes) : "at most ";
       fields.fail(indexed_path(name, i),
-                  fmt::format("{}[{}] must be a string of at most {} bytes", name, i, max_bytes));
+                  fmt::format("{}[{}] must be a string of {}{} bytes", name, i, at_least, max_bytes));
       return std::nullopt;
     }
-    strings.push_back(item.get<std::string>());
+    strings.push_back(*text);
   }
   return strings;
 }
 
 void read_dry(FieldReader& fields, GenerationParams& params) {
   params.dry_multiplier = fields.real("dry_multiplier", 0, kHuge);
-  params.dry_base = fields.real("dry_base", 0, kHuge);
-  params.dry_allowed_length = fields.small_integer("dry_allowed_length", 0, kManyTokens);
+  params.dry_base = fields.real("dry_base", 1, kHuge);
+  params.dry_allowed_length = fields.small_integer("dry_allowed_length", 1, kManyTokens);
   params.dry_penalty_last_n = fields.small_integer("dry_penalty_last_n", -1, kManyTokens);
-  params.dry_sequence_breakers = read_strings(fields, "dry_sequence_breakers", 64, 64);
+  params.dry_sequence_breakers = read_strings(fields, "dry_sequence_breakers", 64, 40, 1);
 }
 
 }  // namespace

@@ -16,7 +16,56 @@ double plain(float value) {
   return out;
 }
 
+Json meta_json(const ServiceInfo& info) {
+  const ModelSummary& model = info.model;
+  Json meta = Json::object();
+  meta["name"] = model.name;
+  meta["architecture"] = model.arch;
+  meta["quantization"] = model.quantisation;
+  meta["n_params"] = model.n_params;
+  meta["size"] = model.weight_bytes;
+  meta["n_vocab"] = model.n_vocab;
+  meta["n_embd"] = model.n_embd;
+  meta["n_layer"] = model.n_layer;
+  meta["n_ctx"] = info.n_ctx;
+  meta["n_ctx_train"] = model.n_ctx_train;
+  return meta;
+}
+
 }  // namespace
+
+Json model_json(const ServiceInfo& info, const std::string& id) {
+  Json json = Json::object();
+  json["id"] = id;
+  json["object"] = "model";
+  json["created"] = info.created;
+  json["owned_by"] = "hocket";
+  json["aliases"] = info.aliases;
+  json["meta"] = meta_json(info);
+  return json;
+}
+
+Json service_json(const ServiceInfo& info) {
+  Json settings = Json::object();
+  settings["n_ctx"] = info.n_ctx;
+  settings["params"] = sampling_json(info.default_sampling);
+  Json json = Json::object();
+  json["default_generation_settings"] = std::move(settings);
+  json["total_slots"] = 1;
+  json["model_alias"] = info.model_id;
+  json["model_path"] = info.model_path;
+  json["model_meta"] = meta_json(info);
+  json["modalities"] = Json::object({{"vision", false}, {"audio", false}});
+  json["chat_template"] = info.chat_template;
+  json["chat_template_caps"] = Json::object({{"supports_tools", info.tools}, {"supports_thinking", info.thinking}});
+  json["bos_token"] = info.bos_text;
+  json["eos_token"] = info.eos_text;
+  json["system_fingerprint"] = info.fingerprint;
+  json["memory"] = Json::object({{"weight_bytes", info.memory.weight_bytes},
+                                 {"cache_bytes", info.memory.cache_bytes},
+                                 {"compute_bytes", info.memory.compute_bytes}});
+  return json;
+}
 
 Json sampling_json(const SamplingParams& p) {
   Json json = Json::object();

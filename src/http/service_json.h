@@ -8,6 +8,11 @@
 
 namespace hocket {
 
+// An entry of /v1/models, under one of the model's names.
+Json model_json(const ServiceInfo& info, const std::string& id);
+// What /props says of the service.
+Json service_json(const ServiceInfo& info);
+
 // The names that llama-server uses for request fields.
 Json sampling_json(const SamplingParams& p);
 

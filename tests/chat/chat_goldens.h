@@ -1,6 +1,8 @@
 // tests/chat/chat_goldens.h: reads tests/data/chat/templates.json.
 #pragma once
 
+#include <openssl/evp.h>
+
 #include <cctype>
 #include <chrono>
 #include <ctime>
@@ -79,6 +81,19 @@ inline const Golden& chat_goldens() {
     return g;
   }();
   return golden;
+}
+
+// Lower-case hexadecimal, as the goldens name the texts that they were made from.
+inline std::string sha256(const std::string& bytes) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int n = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest, &n, EVP_sha256(), nullptr) != 1) return "";
+  std::string out;
+  for (unsigned int i = 0; i < n; ++i) {
+    out += "0123456789abcdef"[digest[i] >> 4];
+    out += "0123456789abcdef"[digest[i] & 15];
+  }
+  return out;
 }
 
 // Indices of the templates that are files of the source archive.

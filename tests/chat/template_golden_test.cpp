@@ -38,6 +38,8 @@ class TemplateGolden : public ::testing::TestWithParam<std::size_t> {
     std::stringstream text;
     text << in.rdbuf();
     source_ = text.str();
+    // Another text than the goldens were made from would make every difference a riddle.
+    ASSERT_EQ(testing::sha256(source_), entry_["sha256"].get<std::string>()) << path;
   }
 
   void expect_continuation(const ChatTemplate& chat_template, std::string expected) {

@@ -29,6 +29,7 @@ TEST(SmolLM2Template, RendersAsTransformers) {
   std::size_t n_compared = 0;
   for (const Json& entry : golden.json["templates"]) {
     if (entry["template"] != "smollm2-own") continue;
+    EXPECT_EQ(testing::sha256(std::string(*source)), entry["sha256"].get<std::string>());
     for (const auto& [conversation, expected] : entry["results"].items()) {
       SCOPED_TRACE(conversation);
       if (conversation != "continue") {

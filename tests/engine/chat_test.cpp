@@ -56,8 +56,8 @@ TEST_F(ChatTest, MaxTokensEndsWithLength) {
   EXPECT_EQ(got.only().content, "0123");
   EXPECT_EQ(got.only().reason, FinishReason::kLength);
   EXPECT_EQ(got.usage.completion_tokens, 4u);
-  EXPECT_EQ(got.end.max_tokens, 4u);
-  EXPECT_FALSE(got.end.context_full);
+  EXPECT_EQ(got.end.details->max_tokens, 4u);
+  EXPECT_FALSE(got.end.details->context_full);
 }
 
 TEST_F(ChatTest, TheEndTellsSettingsMemoryAndTimes) {
@@ -67,14 +67,14 @@ TEST_F(ChatTest, TheEndTellsSettingsMemoryAndTimes) {
   ChatRequest request = ask("Hi");
   request.params.temperature = 0.5f;
   const Collected got = collect(service->chat(request));
-  EXPECT_EQ(got.end.sampling.top_k, 7);
-  EXPECT_EQ(got.end.sampling.min_p, 0.25f);
-  EXPECT_EQ(got.end.sampling.temperature, 0.5f);
-  EXPECT_GE(got.end.sampling.seed, 0);  // the one drawn, not the wish for any
-  EXPECT_EQ(got.end.max_tokens, 1024 - got.usage.prompt_tokens);
-  EXPECT_GT(got.end.rss_bytes, 1u << 20);
-  EXPECT_GE(got.end.peak_rss_bytes, got.end.rss_bytes / 2);
-  EXPECT_GE(got.end.minor_faults, 0);
+  EXPECT_EQ(got.end.details->sampling.top_k, 7);
+  EXPECT_EQ(got.end.details->sampling.min_p, 0.25f);
+  EXPECT_EQ(got.end.details->sampling.temperature, 0.5f);
+  EXPECT_GE(got.end.details->sampling.seed, 0);  // the one drawn, not the wish for any
+  EXPECT_EQ(got.end.details->max_tokens, 1024 - got.usage.prompt_tokens);
+  EXPECT_GT(got.end.details->rss_bytes, 1u << 20);
+  EXPECT_GE(got.end.details->peak_rss_bytes, got.end.details->rss_bytes / 2);
+  EXPECT_GE(got.end.details->minor_faults, 0);
   EXPECT_LE(got.timings.decode_compute_ms, got.timings.decode_ms);
 }
 
@@ -86,8 +86,8 @@ TEST_F(ChatTest, TheContextEndsAnAnswerThatNeverStops) {
   ASSERT_FALSE(got.error) << got.error->message;
   EXPECT_EQ(got.only().reason, FinishReason::kLength);
   EXPECT_EQ(got.usage.prompt_tokens + got.usage.completion_tokens, 64u);
-  EXPECT_TRUE(got.end.context_full);
-  EXPECT_EQ(got.end.max_tokens, 64 - got.usage.prompt_tokens);
+  EXPECT_TRUE(got.end.details->context_full);
+  EXPECT_EQ(got.end.details->max_tokens, 64 - got.usage.prompt_tokens);
 }
 
 TEST_F(ChatTest, AStopStringAcrossTokensIsNotShown) {

@@ -144,6 +144,16 @@ TEST_F(HostileBody, Ranges) {
          field("stream_options", R"({"include_usage":1})", "stream_options.include_usage"),
          field("add_generation_prompt", "false"),
          field("continue_final_message", "true")});
+  check("/v1/chat/completions",
+        {field("dry_multiplier", "-0.5"), field("dry_base", "0.99"), field("dry_allowed_length", "0"),
+         field("dry_allowed_length", "-1"), field("dry_penalty_last_n", "-2"),
+         field("dry_sequence_breakers", "[" + repeat("\"a\",", 64) + "\"a\"]"),
+         field("dry_sequence_breakers", R"(["\n",""])", "dry_sequence_breakers[1]"),
+         field("dry_sequence_breakers", "[\"" + repeat("b", 41) + "\"]", "dry_sequence_breakers[0]"),
+         field("dry_sequence_breakers", "[5]", "dry_sequence_breakers[0]"),
+         with(R"("dry_multiplier":0.8,"dry_base":1,"dry_allowed_length":1,"dry_penalty_last_n":-1)", 200, ""),
+         with("\"dry_sequence_breakers\":[" + repeat("\"" + repeat("b", 40) + "\",", 63) + "\"a\"]", 200, ""),
+         with("\"dry_sequence_breakers\":[]", 200, "")});
   std::string many = R"("logit_bias":{"0":0)";
   for (int i = 0; i < 1024; ++i) many += ",\"x" + std::to_string(i) + "\":0";
   check("/v1/chat/completions", {with(many + "}", 400, "logit_bias")});

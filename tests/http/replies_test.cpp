@@ -31,14 +31,16 @@ TEST(ChatReply, TheHocketObjectIsComplete) {
   server.service->chat_script = [](const ChatRequest&) {
     ReplyDone done = FakeChatService::done();
     done.timings.decode_compute_ms = 20;
-    done.max_tokens = 3;
-    done.context_full = true;
-    done.sampling.seed = 77;
-    done.sampling.temperature = 0.7f;
-    done.rss_bytes = 1000;
-    done.peak_rss_bytes = 2000;
-    done.minor_faults = 5;
-    done.major_faults = 1;
+    ReplyDetails details;
+    details.max_tokens = 3;
+    details.context_full = true;
+    details.sampling.seed = 77;
+    details.sampling.temperature = 0.7f;
+    details.rss_bytes = 1000;
+    details.peak_rss_bytes = 2000;
+    details.minor_faults = 5;
+    details.major_faults = 1;
+    done.details = std::make_shared<ReplyDetails>(details);
     return std::vector<ScriptStep>{{ReplyEvent(ChoiceFinished{0, FinishReason::kLength, ""}), {}},
                                    {ReplyEvent(done), {}}};
   };
@@ -245,6 +247,7 @@ TEST(Props, ShowConfiguration) {
   TestServer server;
   const Json props = server.json("GET", "/props");
   EXPECT_EQ(props["default_generation_settings"]["n_ctx"], 2048);
+  EXPECT_EQ(props["model_meta"], server.json("GET", "/v1/models/fake")["meta"]);
   EXPECT_EQ(props["model_path"], "fake.gguf");
   EXPECT_EQ(props["limits"]["max_n"], 8);
 }

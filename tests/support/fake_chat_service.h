@@ -206,9 +206,11 @@ class FakeChatService final : public ChatService {
     for (std::size_t at = 0; at < text.size();) {
       std::size_t end = text.find(' ', at + 1);
       if (end == std::string::npos) end = text.size();
-      for (int c = 0; c < n; ++c)
-        script.push_back(
-            {ReplyEvent(content(text.substr(at, end - at), static_cast<std::size_t>(c))), c == 0 ? step : step * 0});
+      for (int c = 0; c < n; ++c) {
+        ScriptStep& word = script.emplace_back();
+        word.what = ReplyEvent(content(text.substr(at, end - at), static_cast<std::size_t>(c)));
+        if (c == 0) word.after = step;
+      }
       at = end;
     }
     for (int c = 0; c < n; ++c)

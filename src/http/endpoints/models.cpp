@@ -4,35 +4,9 @@
 
 #include "http/endpoints/endpoints.h"
 #include "http/error_reply.h"
+#include "http/service_json.h"
 
 namespace hocket {
-namespace {
-
-Json model_json(const ServiceInfo& info, const std::string& id) {
-  const ModelSummary& model = info.model;
-  Json meta = Json::object();
-  meta["name"] = model.name;
-  meta["architecture"] = model.arch;
-  meta["quantization"] = model.quantisation;
-  meta["n_params"] = model.n_params;
-  meta["size"] = model.weight_bytes;
-  meta["n_vocab"] = model.n_vocab;
-  meta["n_embd"] = model.n_embd;
-  meta["n_layer"] = model.n_layer;
-  meta["n_ctx"] = info.n_ctx;
-  meta["n_ctx_train"] = model.n_ctx_train;
-  Json json = Json::object();
-  json["id"] = id;
-  json["object"] = "model";
-  json["created"] = info.created;
-  json["owned_by"] = "hocket";
-  json["aliases"] = info.aliases;
-  json["meta"] = std::move(meta);
-  return json;
-}
-
-}  // namespace
-
 HttpResponse get_models(const HttpRequest& request, const Api& api) {
   const auto service = api.host.service();
   if (!service) return error_response(service.error());
