@@ -1,8 +1,8 @@
 // chat/reply_format.h: how a model writes thinking and tool calls, and how to read them back while they stream.
 //
-// detect_reply_format() looks at the template (and the vocabulary) and picks one of the known formats: thinking tags
-// (<think>…</think> and others), and tool-call syntax (Hermes/Qwen JSON in <tool_call>, Llama 3 JSON, Mistral
-// [TOOL_CALLS], functionary-like, generic JSON). A call is one only if it names a tool that was offered.
+// detect_reply_format() looks at the calls that the template prints, at the template and at the vocabulary, and picks
+// one of the known formats: thinking tags (<think>…</think> and others), and tool-call syntax (docs/chat-templates.md
+// has the table). A call is one only if it names a tool that was offered.
 //
 // Threads  ReplyFormat const; a ReplyParser follows one answer.
 // Errors   text that breaks its own format is passed on as content, never lost and never an error.
@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "chat/message.h"
 #include "chat/template.h"
+#include "chat/tool_syntax/call_layout.h"
 #include "tokenizer/grammar.h"
 #include "tokenizer/tokenizer.h"
 
@@ -32,10 +33,13 @@ enum class ToolSyntax {
   kMistralNamed,  // [TOOL_CALLS]name[ARGS]{…}
   kFunctionary,   // <function=name>{…}</function>
   kRecipient,     // >>>name\n{…}, where >>>all\n is for the user (functionary 3.2)
+  kLaidOut,       // the pieces of ReplyFormat::layout around a name and arguments
+  kHarmony,       // messages on channels: <|channel|>commentary to=functions.name<|message|>{…} (gpt-oss)
 };
 
 struct ReplyFormat {
   ToolSyntax tools = ToolSyntax::kGeneric;
+  CallLayout layout;           // kLaidOut
   std::string think_open;      // "<think>"; "" when the model does not think
   std::string think_close;     // "</think>"
   bool shows_special = false;  // the tags are control tokens: generate with their text visible
@@ -43,8 +47,13 @@ struct ReplyFormat {
 
 ReplyFormat detect_reply_format(const ChatTemplate& chat_template, const Tokenizer& tokenizer);
 
-// Appends to the conversation what a template without tool support needs to know about the tools (kGeneric).
-void add_generic_tool_prompt(std::vector<Message>& messages, const std::vector<Tool>& tools, const ToolChoice& choice);
+// Puts into the conversation what a template without tool definitions does not say about the tools; the calls are to be
+// written as the format has them.
+void add_generic_tool_prompt(std::vector<Message>& messages, const std::vector<Tool>& tools, const ToolChoice& choice,
+                             const ReplyFormat& format = {});
+
+// For templates that print no calls but whose models know a syntax: calls become content in that syntax.
+void write_calls_as_content(std::vector<Message>& messages, const ReplyFormat& format);
 
 struct ResponseFormat {
   enum class Kind { kText, kJsonObject, kJsonSchema } kind = Kind::kText;

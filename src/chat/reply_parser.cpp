@@ -1,11 +1,14 @@
 #include <algorithm>
-#include <optional>
-#include <set>
+#include <map>
 #include <utility>
 
+#include "chat/harmony_parser.h"
 #include "chat/reply_format.h"
+#include "chat/tool_syntax/argument_types.h"
 #include "chat/tool_syntax/call_reader.h"
+#include "chat/tool_syntax/literal_scanner.h"
 #include "chat/tool_syntax/syntax.h"
+#include "chat/tool_syntax/tagged_scanner.h"
 
 namespace hocket {
 namespace {
@@ -32,10 +35,10 @@ std::size_t partial_at_end(std::string_view text, std::string_view marker) {
 class StreamParser : public ReplyParser {
  public:
   StreamParser(const ReplyFormat& format, const std::vector<Tool>& tools, bool starts_in_thinking)
-      : format_(format), row_(syntax_row(format.tools)) {
-    for (const Tool& tool : tools) names_.insert(tool.name);
+      : format_(format), syntax_(call_syntax(format)) {
+    for (const Tool& tool : tools) tools_.emplace(tool.name, argument_types(format, tool));
     state_ = !thinks() ? State::kText : starts_in_thinking ? State::kLeadThinking : State::kLead;
-    at_start_ = !names_.empty() && (format.tools == ToolSyntax::kLlama3 || format.tools == ToolSyntax::kRecipient);
+    at_start_ = !tools_.empty() && (format.tools == ToolSyntax::kLlama3 || format.tools == ToolSyntax::kRecipient);
   }
 
   std::vector<ReplyDelta> push(std::string_view text) override {
@@ -52,6 +55,12 @@ class StreamParser : public ReplyParser {
 
  private:
   enum class State { kLead, kLeadThinking, kThinking, kText, kOpened, kCall, kTail };
+
+  static ArgumentTypes argument_types(const ReplyFormat& format, const Tool& tool) {
+    const bool tagged =
+        format.tools == ToolSyntax::kLaidOut && format.layout.arguments == CallLayout::Arguments::kTagged;
+    return tagged ? ArgumentTypes(tool.parameters_json) : ArgumentTypes();
+  }
 
   bool thinks() const { return !format_.think_close.empty(); }
   std::string_view rest() const { return std::string_view(buffer_).substr(at_); }
@@ -126,7 +135,7 @@ class StreamParser : public ReplyParser {
       skip_space_ = false;
     }
     const std::string_view text = rest();
-    if (names_.empty()) {
+    if (tools_.empty()) {
       emit(ReplyDelta::Kind::kContent, text);
       at_ += text.size();
       return false;
@@ -134,7 +143,7 @@ class StreamParser : public ReplyParser {
     if (at_start_) return step_start();
     std::size_t first = std::string_view::npos;
     std::string_view opener;
-    for (const std::string_view candidate : row_.openers) {
+    for (const std::string_view candidate : syntax_.openers) {
       const std::size_t found = text.find(candidate);
       if (found < first) {
         first = found;
@@ -145,13 +154,14 @@ class StreamParser : public ReplyParser {
       const std::size_t n = size_without_space_at_end(text.substr(0, first));
       emit(ReplyDelta::Kind::kContent, text.substr(0, n));
       open(n, first + opener.size());
+      n_lead_met_ = lead_met_with(opener);
       return true;
     }
     // A tag may have begun; space before one is not content.
     std::size_t n = text.size();
     if (!final_) {
       std::size_t n_tag = 0;
-      for (const std::string_view candidate : row_.openers) n_tag = std::max(n_tag, partial_at_end(text, candidate));
+      for (const std::string_view candidate : syntax_.openers) n_tag = std::max(n_tag, partial_at_end(text, candidate));
       n = size_without_space_at_end(text.substr(0, text.size() - n_tag));
     }
     emit(ReplyDelta::Kind::kContent, text.substr(0, n));
@@ -184,11 +194,19 @@ class StreamParser : public ReplyParser {
     state_ = State::kOpened;
   }
 
+  // How many pieces of a layout's lead are behind an opener.
+  std::size_t lead_met_with(std::string_view opener) const {
+    const auto& lead = format_.layout.lead;
+    return static_cast<std::size_t>(std::find(lead.begin(), lead.end(), opener) - lead.begin()) + 1;
+  }
+
   bool step_opened() {
     const std::string_view text = rest();
-    const bool mistral = format_.tools == ToolSyntax::kMistral || format_.tools == ToolSyntax::kMistralNamed;
     in_array_ = false;
     started_ = false;
+    if (format_.tools == ToolSyntax::kLaidOut)
+      return begin_arguments(read_layout_head(format_.layout, n_lead_met_, text));
+    const bool mistral = format_.tools == ToolSyntax::kMistral || format_.tools == ToolSyntax::kMistralNamed;
     if (mistral) {
       const std::size_t space = space_at_start(text);
       if (space == text.size()) return final_ ? give_up() : false;
@@ -200,40 +218,62 @@ class StreamParser : public ReplyParser {
     }
     if (in_array_ || format_.tools == ToolSyntax::kGeneric || format_.tools == ToolSyntax::kHermes ||
         format_.tools == ToolSyntax::kLlama3) {
-      reader_ = CallReader();
+      reader_ = std::make_unique<ObjectReader>();
       state_ = State::kCall;
       return true;
     }
     const CallHead head = read_call_head(format_.tools, text);
-    if (head.status == CallHead::Status::kNeedMore && !final_) return false;
     if (head.status == CallHead::Status::kFound && head.name == "all" && format_.tools == ToolSyntax::kRecipient) {
       at_ += head.n_bytes;  // addressed to the user
       raw_.clear();
       state_ = State::kText;
       return true;
     }
-    if (head.status != CallHead::Status::kFound || !names_.count(head.name)) return give_up();
-    raw_ += text.substr(0, head.n_bytes);
+    return begin_arguments(head);
+  }
+
+  bool begin_arguments(const CallHead& head) {
+    if (head.status == CallHead::Status::kNeedMore && !final_) return false;
+    const auto tool = tools_.find(head.name);
+    if (head.status != CallHead::Status::kFound || tool == tools_.end()) return give_up();
+    raw_ += rest().substr(0, head.n_bytes);
     at_ += head.n_bytes;
-    reader_ = CallReader(head.name);
+    call_id_ = head.id;
+    reader_ = std::make_unique<ArgumentsReader>(head.name, make_scanner(tool->second));
     state_ = State::kCall;
     return true;
+  }
+
+  std::unique_ptr<ValueScanner> make_scanner(const ArgumentTypes& types) const {
+    if (format_.tools != ToolSyntax::kLaidOut) return std::make_unique<JsonScanner>();
+    switch (format_.layout.arguments) {
+      case CallLayout::Arguments::kTagged:
+        return std::make_unique<TaggedScanner>(format_.layout, types);
+      case CallLayout::Arguments::kGemma:
+        return std::make_unique<LiteralScanner>(LiteralScanner::Language::kGemma);
+      case CallLayout::Arguments::kPython:
+        return std::make_unique<LiteralScanner>(LiteralScanner::Language::kPython);
+      case CallLayout::Arguments::kJson:
+        break;
+    }
+    return std::make_unique<JsonScanner>();
   }
 
   bool step_call() {
     while (at_ < buffer_.size()) {
       const char c = buffer_[at_];
-      const CallReader::Status status = reader_.feed(c);
+      const CallReader::Status status = reader_->feed(c);
       if (status == CallReader::Status::kBroken) {
         if (!started_) return give_up();
         flush_arguments();
+        buffer_.insert(at_, reader_->take_unread());
         return end_call();
       }
       ++at_;
       if (!started_) raw_.push_back(c);
-      if (!started_ && reader_.name() && (reader_.arguments_begun() || status == CallReader::Status::kDone)) {
-        if (!names_.count(*reader_.name())) return give_up();
-        const bool empty = !reader_.arguments_begun();
+      if (!started_ && reader_->name() && (reader_->arguments_begun() || status == CallReader::Status::kDone)) {
+        if (!tools_.count(*reader_->name())) return give_up();
+        const bool empty = !reader_->arguments_begun();
         start_call();
         if (empty) emit_arguments("{}");
       }
@@ -243,10 +283,11 @@ class StreamParser : public ReplyParser {
         return end_call();
       }
     }
+    if (final_) reader_->finish();
     if (started_) flush_arguments();
     if (!final_) return false;
     if (!started_) {
-      if (!reader_.name() || !names_.count(*reader_.name())) return give_up();
+      if (!reader_->name() || !tools_.count(*reader_->name())) return give_up();
       start_call();
     }
     return end_call();
@@ -265,10 +306,8 @@ class StreamParser : public ReplyParser {
     State next = State::kText;
     if (in_array_) {
       if (!text.empty() && text[0] == ',') {
-        raw_ = ",";
-        n_opener_ = 1;
-        reader_ = CallReader();
-        started_ = false;
+        open_next();
+        reader_ = std::make_unique<ObjectReader>();
         next = State::kCall;
         ++n;
       } else if (!text.empty() && text[0] == ']') {
@@ -277,17 +316,34 @@ class StreamParser : public ReplyParser {
     } else if (format_.tools == ToolSyntax::kLlama3) {
       if (!text.empty() && text[0] == ';') ++n;
       at_start_ = true;
-    } else if (!row_.closer.empty()) {
-      if (text.substr(0, row_.closer.size()) == row_.closer) {
-        n += row_.closer.size();
-      } else if (!final_ && row_.closer.substr(0, text.size()) == text) {
-        return false;
+    } else if (in_list() && !text.empty() && text[0] == ',') {
+      open_next();
+      n_lead_met_ = format_.layout.lead.size();
+      next = State::kOpened;
+      ++n;
+    } else {
+      for (const std::string& closer : syntax_.closers) {
+        const PieceMatch piece = match_spaced(rest(), n, closer);
+        if (piece.status == PieceMatch::Status::kNeedMore && !final_) return false;
+        if (piece.status == PieceMatch::Status::kYes) n = piece.end;
       }
     }
     at_ += n;
     skip_space_ = true;
     state_ = next;
     return true;
+  }
+
+  // name(…), name(…)
+  bool in_list() const {
+    return format_.tools == ToolSyntax::kLaidOut && format_.layout.arguments == CallLayout::Arguments::kPython;
+  }
+
+  // After the comma between two calls.
+  void open_next() {
+    raw_ = ",";
+    n_opener_ = 1;
+    started_ = false;
   }
 
   // No call after all: the opener is content, and what followed it is looked at again.
@@ -297,7 +353,7 @@ class StreamParser : public ReplyParser {
     at_ = 0;
     raw_.clear();
     // Without an opener the same text would be taken for a call again.
-    if (n_opener_ == 0 || row_.openers.empty()) at_start_ = false;
+    if (n_opener_ == 0 || syntax_.openers.empty()) at_start_ = false;
     skip_space_ = false;
     state_ = State::kText;
     return true;
@@ -307,17 +363,17 @@ class StreamParser : public ReplyParser {
     ReplyDelta delta;
     delta.kind = ReplyDelta::Kind::kToolCallStart;
     delta.index = n_calls_++;
-    delta.call_id = make_tool_call_id();
+    delta.call_id = call_id_.empty() ? make_tool_call_id() : std::exchange(call_id_, {});
     // Templates of this family refuse ids of any other length when the client sends them back.
     const bool mistral = format_.tools == ToolSyntax::kMistral || format_.tools == ToolSyntax::kMistralNamed;
     if (mistral) delta.call_id = delta.call_id.substr(delta.call_id.size() - 9);
-    delta.call_name = *reader_.name();
+    delta.call_name = *reader_->name();
     deltas_.push_back(std::move(delta));
     started_ = true;
     raw_.clear();
   }
 
-  void flush_arguments() { emit_arguments(reader_.take_arguments()); }
+  void flush_arguments() { emit_arguments(reader_->take_arguments()); }
   void emit_arguments(std::string_view text) {
     emit(ReplyDelta::Kind::kToolCallArguments, text);
     if (!deltas_.empty() && !text.empty()) deltas_.back().index = n_calls_ - 1;
@@ -335,8 +391,8 @@ class StreamParser : public ReplyParser {
   }
 
   const ReplyFormat format_;
-  const SyntaxRow& row_;
-  std::set<std::string, std::less<>> names_;
+  const CallSyntax syntax_;
+  std::map<std::string, ArgumentTypes, std::less<>> tools_;
 
   State state_ = State::kText;
   std::string buffer_;
@@ -346,9 +402,11 @@ class StreamParser : public ReplyParser {
   bool skip_space_ = false;
   bool at_start_ = false;
 
-  CallReader reader_;
-  bool started_ = false;   // the call was announced
-  bool in_array_ = false;  // [{…}, {…}]
+  std::unique_ptr<CallReader> reader_;
+  std::string call_id_;         // as the model wrote it
+  std::size_t n_lead_met_ = 0;  // pieces of the layout's lead that are behind
+  bool started_ = false;        // the call was announced
+  bool in_array_ = false;       // [{…}, {…}]
   std::string raw_;
   std::size_t n_opener_ = 0;
   std::size_t n_calls_ = 0;
@@ -359,6 +417,7 @@ class StreamParser : public ReplyParser {
 
 std::unique_ptr<ReplyParser> ReplyParser::create(const ReplyFormat& format, const std::vector<Tool>& tools,
                                                  bool starts_in_thinking) {
+  if (format.tools == ToolSyntax::kHarmony) return make_harmony_parser(tools);
   return std::make_unique<StreamParser>(format, tools, starts_in_thinking);
 }
 

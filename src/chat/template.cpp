@@ -33,6 +33,7 @@ class JinjaTemplate : public ChatTemplate {
     return input.continue_final_message ? render_continued(input) : render_plain(input);
   }
   const std::string& source() const override { return source_; }
+  const std::string& call_sample() const override { return probe_.call_sample; }
   const Capabilities& capabilities() const override { return probe_.capabilities; }
 
  private:

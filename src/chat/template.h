@@ -37,6 +37,8 @@ struct TemplateInput {
   // The last message is an assistant's and is to be continued: the prompt ends with its content.
   bool continue_final_message = false;
   bool enable_thinking = true;
+  // Calls are part of the contents already: messages of the role tool stay what they are.
+  bool calls_in_content = false;
   std::string kwargs_json;  // extra variables as a JSON object, "" = none; they win over the ones above
   std::chrono::system_clock::time_point now = std::chrono::system_clock::now();
 };
@@ -53,6 +55,8 @@ class ChatTemplate {
 
   virtual Result<std::string> render(const TemplateInput& input) const = 0;
   virtual const std::string& source() const = 0;
+  // A conversation with calls, as the template prints it ("" when it fails); chat/template_probe.h has its words.
+  virtual const std::string& call_sample() const = 0;
 
   // What probing the template at parse() showed.
   struct Capabilities {

@@ -95,12 +95,17 @@ Json call_json(const ToolCall& call, bool object_arguments) {
 Json message_json(const Message& message, const InputStyle& style) {
   Json out = Json::object();
   out["role"] = message.role;
-  if (message.content) {
+  std::string reasoning = message.reasoning;
+  const bool joined = style.reasoning_excludes_content && !message.tool_calls.empty() && !reasoning.empty();
+  if (joined) append_paragraph(reasoning, message.content.value_or(""));
+  if (message.content && !joined) {
     out["content"] = *message.content;
   } else {
     out["content"] = style.null_content ? Json(nullptr) : Json("");
   }
-  if (!message.reasoning.empty()) out["reasoning_content"] = message.reasoning;
+  if (!reasoning.empty()) {
+    out[style.reasoning_key == ReasoningKey::kThinking ? "thinking" : "reasoning_content"] = std::move(reasoning);
+  }
   if (!message.name.empty()) out["name"] = message.name;
   if (!message.tool_calls.empty()) {
     Json& calls = out["tool_calls"] = Json::array();
@@ -145,7 +150,7 @@ Result<Json> template_variables(const TemplateInput& input, const InputStyle& st
   for (Message& message : messages) {
     if (message.role == "developer" && !style.developer_role) message.role = "system";
   }
-  if (!style.tool_calls) messages = without_tool_roles(std::move(messages));
+  if (!style.tool_calls && !input.calls_in_content) messages = without_tool_roles(std::move(messages));
   if (!style.system_role) messages = without_system_role(std::move(messages));
 
   Json out = Json::object();

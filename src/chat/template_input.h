@@ -18,6 +18,8 @@
 
 namespace hocket {
 
+enum class ReasoningKey { kReasoningContent, kThinking };
+
 // How a template wants its input.
 struct InputStyle {
   bool system_role = true;
@@ -25,6 +27,8 @@ struct InputStyle {
   bool tool_calls = true;        // false: calls and results become text
   bool object_arguments = true;  // arguments of calls are parsed
   bool null_content = false;     // absent content is null instead of ""
+  ReasoningKey reasoning_key = ReasoningKey::kReasoningContent;
+  bool reasoning_excludes_content = false;  // with calls: the content goes to the end of the reasoning
 };
 
 Result<Json> template_variables(const TemplateInput& input, const InputStyle& style, const std::string& bos,

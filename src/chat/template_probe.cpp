@@ -10,9 +10,6 @@ namespace hocket {
 namespace {
 
 constexpr const char* kSystem = "PROBE-SYSTEM-TEXT";
-constexpr const char* kTool = "probe_tool";
-constexpr const char* kKey = "probe_key";
-constexpr const char* kValue = "probe-argument-value";
 
 Message message(std::string role, std::optional<std::string> content) {
   Message out;
@@ -39,12 +36,12 @@ class Probe {
   const std::string &bos_, &eos_;
 };
 
-Tool probe_tool() {
+Tool probe_tool(const std::string& name) {
   Tool tool;
-  tool.name = kTool;
+  tool.name = name;
   tool.description = "A tool.";
-  tool.parameters_json = R"({"type":"object","properties":{"probe_key":{"type":"string","description":"A text."}},)"
-                         R"("required":["probe_key"]})";
+  tool.parameters_json = R"({"type":"object","properties":{"probe_key":{"type":"string","description":"A text."},)"
+                         R"("probe_number":{"type":"integer","description":"A number."}},"required":["probe_key"]})";
   return tool;
 }
 
@@ -54,14 +51,23 @@ TemplateInput conversation(std::vector<Message> messages) {
   return input;
 }
 
-TemplateInput call_conversation(std::optional<std::string> content) {
+// n_calls is 1 or 2.
+TemplateInput call_conversation(std::optional<std::string> content, int n_calls = 1) {
+  const CallProbe& probe = call_probe();
   Message call = message("assistant", std::move(content));
-  call.tool_calls.push_back({"abc123XYZ", kTool, std::string("{\"") + kKey + "\": \"" + kValue + "\"}"});
-  Message result = message("tool", "42");
-  result.tool_call_id = "abc123XYZ";
-  result.name = kTool;
-  TemplateInput input = conversation({message("user", "Hello"), std::move(call), std::move(result)});
-  input.tools.push_back(probe_tool());
+  call.tool_calls.push_back({"abc123XYZ", probe.first,
+                             "{\"" + probe.text_key + "\": \"" + probe.text_value + "\", \"" + probe.number_key +
+                                 "\": " + probe.number_value + "}"});
+  if (n_calls > 1) call.tool_calls.push_back({"abc123XYy", probe.second, "{\"" + probe.text_key + "\": \"x\"}"});
+  std::vector<Message> messages{message("user", "Hello"), call};
+  for (const ToolCall& made : call.tool_calls) {
+    Message result = message("tool", "42");
+    result.tool_call_id = made.id;
+    result.name = made.name;
+    messages.push_back(std::move(result));
+  }
+  TemplateInput input = conversation(std::move(messages));
+  input.tools = {probe_tool(probe.first), probe_tool(probe.second)};
   return input;
 }
 
@@ -71,10 +77,33 @@ bool has(std::string_view text, std::string_view part) {
 
 // Arguments that came out as JSON, not as a Python literal or a text in quotes.
 bool shows_arguments(std::string_view text) {
-  return has(text, kValue) && !has(text, std::string("{'") + kKey + "'") && !has(text, std::string("\\\"") + kKey);
+  return has(text, call_probe().text_value) && !has(text, std::string("{'") + call_probe().text_key + "'") &&
+         !has(text, std::string("\\\"") + call_probe().text_key);
+}
+
+// Where the template looks for reasoning: in a message with calls, which is where all templates keep it.
+void find_reasoning_style(const Probe& probe, InputStyle& style) {
+  constexpr const char* kThought = "PROBE-THOUGHT";
+  const auto shows = [&](std::optional<std::string> content) {
+    TemplateInput input = call_conversation(std::move(content));
+    input.messages[1].reasoning = kThought;
+    return has(probe.render(input, style), kThought);
+  };
+  for (const ReasoningKey key : {ReasoningKey::kReasoningContent, ReasoningKey::kThinking}) {
+    style.reasoning_key = key;
+    if (!shows(std::nullopt)) continue;
+    style.reasoning_excludes_content = !shows("PROBE-CONTENT");
+    return;
+  }
+  style.reasoning_key = ReasoningKey::kReasoningContent;
 }
 
 }  // namespace
+
+const CallProbe& call_probe() {
+  static const CallProbe kProbe{"probe_tool", "probe_other", "probe_key", "probe-argument-value", "probe_number", "7"};
+  return kProbe;
+}
 
 ProbeResult probe_template(const JinjaProgram& program, const std::string& source, const std::string& bos,
                            const std::string& eos) {
@@ -87,8 +116,8 @@ ProbeResult probe_template(const JinjaProgram& program, const std::string& sourc
   style.system_role = has(probe.render(with_system, style), kSystem);
 
   TemplateInput with_tools = conversation({message("user", "Hello")});
-  with_tools.tools.push_back(probe_tool());
-  out.capabilities.tools = has(probe.render(with_tools, style), kTool);
+  with_tools.tools.push_back(probe_tool(call_probe().first));
+  out.capabilities.tools = has(probe.render(with_tools, style), call_probe().first);
 
   // The first way to hand over a call that shows the arguments properly, else one that shows them at all.
   std::optional<InputStyle> proper, any;
@@ -99,14 +128,19 @@ ProbeResult probe_template(const JinjaProgram& program, const std::string& sourc
       trial.object_arguments = object_arguments;
       const std::string text = probe.render(call_conversation(std::nullopt), trial);
       if (!proper && shows_arguments(text)) proper = trial;
-      if (!any && has(text, kValue)) any = trial;
+      if (!any && has(text, call_probe().text_value)) any = trial;
     }
   }
   if (proper || any) {
     style = proper ? *proper : *any;
+    // Some templates take one call only.
+    for (int n_calls = 2; n_calls > 0 && out.call_sample.empty(); --n_calls) {
+      out.call_sample = probe.render(call_conversation(std::nullopt, n_calls), style);
+    }
   } else {
     style.tool_calls = false;
   }
+  find_reasoning_style(probe, style);
 
   TemplateInput thinking =
       conversation({message("user", "Hello"), message("assistant", "Hi"), message("user", "Go on")});

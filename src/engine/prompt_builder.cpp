@@ -69,15 +69,16 @@ Result<std::string> PromptBuilder::render(const ChatRequest& request) const {
   TRY(check_messages(request));
   TemplateInput input;
   input.messages = request.messages;
-  for (Message& message : input.messages) {
-    if (message.role == "developer") message.role = "system";
-  }
   TRY_ASSIGN(input.tools, offered_tools(request));
   // A syntax of the template's that is not understood would be told to the model in vain.
   const bool native = (*template_)->capabilities().tools && format_.tools != ToolSyntax::kGeneric;
   if (!input.tools.empty() && !native) {
-    add_generic_tool_prompt(input.messages, input.tools, request.tool_choice);
+    add_generic_tool_prompt(input.messages, input.tools, request.tool_choice, format_);
     input.tools.clear();
+  }
+  if (!(*template_)->capabilities().tool_calls && format_.tools == ToolSyntax::kLaidOut) {
+    write_calls_as_content(input.messages, format_);
+    input.calls_in_content = true;
   }
   input.add_generation_prompt = !request.continue_final_message;
   input.continue_final_message = request.continue_final_message;

@@ -20,6 +20,8 @@
 #include "tokenizer/grammar_constraint.h"
 #include "tokenizer/json_schema_check.h"
 #include "tokenizer/json_schema_facts.h"
+#include "tokenizer/schema_grammar.h"
+#include "tokenizer/structure_tag.h"
 
 namespace hocket {
 namespace {
@@ -27,53 +29,12 @@ namespace {
 constexpr int kCompileSlots = 2;
 constexpr std::size_t kMaxVocabularies = 4;  // with different control tokens made visible
 constexpr std::size_t kMaxRegexBytes = 4096;
-constexpr std::size_t kMaxParts = 256;
 // Any JSON object; XGrammar's own JSON grammar would also allow other values, and white space without end.
 constexpr std::string_view kAnyObject = R"({"type":"object","additionalProperties":true})";
 
 std::size_t count_rules(const xgrammar::Grammar& grammar) {
   const std::string text = grammar.ToString();
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-}
-
-// XGrammar's numbers may have digits without end, which a small model can write until its token limit, and exponents
-// that no reader takes. These definitions take the place of its own.
-constexpr std::pair<std::string_view, std::string_view> kBoundedRules[] = {
-    {"basic_integer ::= ", R"("0" | "-"? [1-9] [0-9]{0,17})"},
-    {"basic_number ::= ", R"("-"? ("0" | [1-9] [0-9]{0,15}) ("." [0-9]{1,16})? ([eE] [+\-]? [0-9]{1,2})?)"},
-};
-
-// The characters of a JSON string that need no escape: as XGrammar writes them, and as they should be. Its complements
-// let byte sequences pass that are not UTF-8, and the second form, of strings with a length, raw control characters.
-constexpr std::string_view kStringClasses[] = {R"([^\0-\x1f\"\\\r\n])", R"([^\"\\\r\n])"};
-constexpr std::string_view kPlainCharacter = R"([\u0020-\u0021\u0023-\u005b\u005d-\ud7ff\ue000-\U0010ffff])";
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-}
-
-// The grammar of a checked schema. Everything is on one line with ", " and ": " between, as most training data has it:
-// a model that may write white space anywhere can do so until its token limit.
-std::string schema_ebnf(const std::string& schema) {
-  const std::string text =
-      xgrammar::Grammar::FromJSONSchema(schema, false, std::nullopt, std::nullopt, true).ToString();
-  std::string bounded;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    std::string_view line = std::string_view(text).substr(begin, end - begin);
-    for (const auto& [head, body] : kBoundedRules) {
-      if (!line.starts_with(head)) continue;
-      bounded += head;
-      line = body;
-    }
-    bounded += line;
-    bounded += '\n';
-    begin = end + 1;
-  }
-  // Inside literals a '[' is followed by other text, so only classes are met.
-  for (const std::string_view written : kStringClasses) replace_all(bounded, written, kPlainCharacter);
-  return bounded;
 }
 
 xgrammar::Grammar schema_grammar(const std::string& schema) {
@@ -122,15 +83,32 @@ class XGrammarCompiler final : public GrammarCompiler {
                       [](const std::string& text) { return xgrammar::Grammar::FromRegex(text); });
   }
 
-  Result<std::unique_ptr<TokenConstraint>> tagged(const TaggedText& text, std::string param) override {
-    TRY_ASSIGN(const Json tags, structural_tag(text, param));
-    return constraint("tagged", dump_json(tags), visible_control_tokens(text), param, [](const std::string& json) {
-      auto made = xgrammar::Grammar::FromStructuralTag(json);
-      if (auto* error = std::get_if<xgrammar::StructuralTagError>(&made)) {
-        std::visit([](const auto& e) -> void { throw e; }, *error);
-      }
-      return std::get<xgrammar::Grammar>(made);
-    });
+  Result<std::unique_ptr<TokenConstraint>> structure(const Structure& structure, std::string param) override {
+    const StructureChecks checks{
+        [&](const std::string& text) { return checked_schema(text, param, SchemaNotation::kJson); },
+        [&](const std::string& text) { return checked_schema(text, param, SchemaNotation::kGemma); },
+        [&](const std::string& text) -> Result<std::string> {
+          TRY(check_size(text, limits_.max_source_bytes, "the grammar", param));
+          return gbnf_to_ebnf(text, limits_.max_rules);
+        },
+        [](const std::string& text) -> Result<std::string> {
+          TRY(check_pattern(text));
+          return text;
+        }};
+    try {
+      auto tag = structural_tag(structure, checks);
+      if (!tag) return about(std::move(tag).error(), "", param);
+      return constraint("structure", std::move(tag).value(), visible_control_tokens(structure), param,
+                        [](const std::string& json) {
+                          auto made = xgrammar::Grammar::FromStructuralTag(json);
+                          if (auto* error = std::get_if<xgrammar::StructuralTagError>(&made)) {
+                            std::visit([](const auto& e) -> void { throw e; }, *error);
+                          }
+                          return std::get<xgrammar::Grammar>(made);
+                        });
+    } catch (const std::exception& e) {
+      return Error(ErrorCode::kInvalid, plain_message(e.what()), param);
+    }
   }
 
  private:
@@ -152,55 +130,26 @@ class XGrammarCompiler final : public GrammarCompiler {
     return {};
   }
 
-  Result<std::string> checked_schema(std::string_view schema_json, const std::string& param) const {
+  Result<std::string> checked_schema(std::string_view schema_json, const std::string& param,
+                                     SchemaNotation notation = SchemaNotation::kJson) const {
     TRY(check_size(schema_json, limits_.max_source_bytes, "the schema", param));
     auto parsed = parse_json(schema_json, JsonLimits{limits_.max_depth, 100'000});
     if (!parsed) return about(std::move(parsed).error(), "schema: ", param);
-    auto checked = checked_json_schema(std::move(parsed).value());
+    auto checked = checked_json_schema(std::move(parsed).value(), notation);
     if (!checked) return about(std::move(checked).error(), "", param);
     return checked;
   }
 
-  Result<Json> structural_tag(const TaggedText& text, const std::string& param) const {
-    const auto invalid = [&](std::string message) { return Error(ErrorCode::kInvalid, std::move(message), param); };
-    if (text.parts.empty() || text.parts.size() > kMaxParts)
-      return invalid(fmt::format("there must be 1 to {} tagged parts", kMaxParts));
-    if (text.triggers.empty()) return invalid("there must be a trigger");
-    Json tags = Json::array();
-    for (const TaggedPart& part : text.parts) {
-      const auto starts = [&](const std::string& t) { return !t.empty() && part.begin.starts_with(t); };
-      if (std::count_if(text.triggers.begin(), text.triggers.end(), starts) != 1)
-        return invalid(fmt::format("exactly one trigger must begin \"{}\"", part.begin));
-      TRY_ASSIGN(const std::string schema, checked_schema(part.schema_json, param));
-      std::string ebnf;
-      try {
-        ebnf = schema_ebnf(schema);
-      } catch (const std::exception& e) {
-        return invalid(plain_message(e.what()));
-      }
-      tags.push_back({{"type", "tag"},
-                      {"begin", part.begin},
-                      {"content", {{"type", "grammar"}, {"grammar", std::move(ebnf)}}},
-                      {"end", part.end}});
-    }
-    Json format{{"type", "triggered_tags"},
-                {"triggers", text.triggers},
-                {"tags", std::move(tags)},
-                {"at_least_one", text.at_least_one},
-                {"stop_after_first", text.stop_after_first}};
-    return Json{{"type", "structural_tag"}, {"format", std::move(format)}};
-  }
-
-  // Control tokens are outside every grammar, except those that the tags are written with.
-  std::vector<TokenId> visible_control_tokens(const TaggedText& text) const {
+  // Control tokens are outside every grammar, except those that the literals are written with.
+  std::vector<TokenId> visible_control_tokens(const Structure& structure) const {
+    const std::vector<std::string_view> literals = literals_of(structure);
     std::vector<TokenId> ids;
     for (TokenId id = 0; tokenizer_->valid_id(id); ++id) {
       if (tokenizer_->type(id) != TokenType::kControl || tokenizer_->is_end_of_generation(id)) continue;
       const std::string piece = tokenizer_->piece(id, true);
       if (piece.empty()) continue;
-      const bool used = std::any_of(text.parts.begin(), text.parts.end(), [&](const TaggedPart& part) {
-        return part.begin.find(piece) != std::string::npos || part.end.find(piece) != std::string::npos;
-      });
+      const bool used = std::any_of(literals.begin(), literals.end(),
+                                    [&](std::string_view text) { return text.find(piece) != std::string_view::npos; });
       if (used) ids.push_back(id);
     }
     return ids;

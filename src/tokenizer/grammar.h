@@ -1,7 +1,7 @@
 // tokenizer/grammar.h: compiles grammars for one vocabulary, through XGrammar.
 //
-// Sources: GBNF text, a JSON schema, "any JSON object", a regular expression, or tagged parts (free text in which tool
-// calls follow a schema once their opening tag was written).
+// Sources: GBNF text, a JSON schema, "any JSON object", a regular expression, or a structure that puts such parts,
+// literal text and free text together (tokenizer/structure.h).
 //
 // Owns     a cache of compiled grammars, bounded in bytes.
 // Threads  any; compiling different grammars runs in parallel.
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "tokenizer/structure.h"
 #include "tokenizer/token_constraint.h"
 #include "tokenizer/tokenizer.h"
 
@@ -28,21 +29,6 @@ struct GrammarLimits {
   std::size_t max_rules = 50'000;
   double max_compile_ms = 10'000;
   std::size_t max_cache_bytes = 256u << 20;
-};
-
-// A part of an otherwise free answer that must follow a schema: after `begin` was written, JSON of `schema`, then
-// `end`.
-struct TaggedPart {
-  std::string begin;
-  std::string schema_json;
-  std::string end;
-};
-
-struct TaggedText {
-  std::vector<TaggedPart> parts;
-  std::vector<std::string> triggers;  // prefixes of `begin` that switch the constraint on
-  bool at_least_one = false;          // the answer must contain a part, and nothing before it
-  bool stop_after_first = false;      // at most one part
 };
 
 class GrammarCompiler {
@@ -57,7 +43,7 @@ class GrammarCompiler {
   virtual Result<std::unique_ptr<TokenConstraint>> json_schema(std::string_view schema_json, std::string param) = 0;
   virtual Result<std::unique_ptr<TokenConstraint>> json_object() = 0;
   virtual Result<std::unique_ptr<TokenConstraint>> regex(std::string_view pattern, std::string param) = 0;
-  virtual Result<std::unique_ptr<TokenConstraint>> tagged(const TaggedText& text, std::string param) = 0;
+  virtual Result<std::unique_ptr<TokenConstraint>> structure(const Structure& structure, std::string param) = 0;
 };
 
 // Lets everything pass until `marker` (for example "</think>") was written, then enforces `inner`.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tokenizer/gbnf.h"
@@ -58,6 +59,29 @@ bool requires_property(const Json& schema, const std::string& name) {
          std::find(required->begin(), required->end(), Json(name)) != required->end();
 }
 
+// All of `low` below all of `high`.
+bool numbers_apart(const Json& low, const Json& high) {
+  const auto bound = [](const Json& s, const char* keyword) { return s.contains(keyword) && s[keyword].is_number(); };
+  for (const char* top : {"maximum", "exclusiveMaximum"}) {
+    for (const char* bottom : {"minimum", "exclusiveMinimum"}) {
+      if (!bound(low, top) || !bound(high, bottom)) continue;
+      const bool touching_is_apart = std::string_view(top) != "maximum" || std::string_view(bottom) != "minimum";
+      if (low[top] < high[bottom] || (touching_is_apart && low[top] == high[bottom])) return true;
+    }
+  }
+  return false;
+}
+
+bool requires_what_is_forbidden(const Json& one, const Json& closed) {
+  const auto required = one.find("required"), more = closed.find("additionalProperties");
+  if (required == one.end() || !required->is_array() || more == closed.end() || *more != false) return false;
+  if (closed.contains("patternProperties")) return false;
+  const Json properties = closed.value("properties", Json::object());
+  return std::any_of(required->begin(), required->end(), [&](const Json& name) {
+    return name.is_string() && !properties.contains(name.get<std::string>());
+  });
+}
+
 class FiniteInstance {
  public:
   explicit FiniteInstance(Json& root) : root_(root) {}
@@ -97,6 +121,16 @@ class FiniteInstance {
       for (auto& [name, property] : properties->items()) {
         if (requires_property(schema, name) && !check(property)) return false;
       }
+    }
+    if (const auto min = schema.find("minProperties"); min != schema.end() && *min != 0) {
+      for (const char* keyword : {"properties", "patternProperties"}) {
+        const auto found = schema.find(keyword);
+        if (found == schema.end() || !found->is_object()) continue;
+        for (auto& [name, property] : found->items()) {
+          if (!check(property)) return false;
+        }
+      }
+      if (schema.contains("additionalProperties") && !check(schema["additionalProperties"])) return false;
     }
     const auto min_items = schema.find("minItems");
     if (min_items == schema.end() || !min_items->is_number_unsigned() || min_items->get<uint64_t>() == 0) return true;
@@ -170,7 +204,10 @@ bool provably_disjoint(Json& root, Json& a, Json& b) {
   if (std::none_of(x_types.begin(), x_types.end(),
                    [&](auto& t) { return std::find(y_types.begin(), y_types.end(), t) != y_types.end(); }))
     return true;
+  if (x_types == std::vector<std::string>{"number"} && y_types == x_types)
+    return numbers_apart(*x, *y) || numbers_apart(*y, *x);
   if (x_types != std::vector<std::string>{"object"} || y_types != x_types) return false;
+  if (requires_what_is_forbidden(*x, *y) || requires_what_is_forbidden(*y, *x)) return true;
   if (!x->contains("properties") || !y->contains("properties") || !(*y)["properties"].is_object()) return false;
   for (auto& [name, property] : (*x)["properties"].items()) {
     if (!requires_property(*x, name) || !requires_property(*y, name) || !(*y)["properties"].contains(name)) continue;

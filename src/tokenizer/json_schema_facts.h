@@ -18,7 +18,8 @@ Json* find_reference(Json& root, const Json& reference);
 
 bool value_has_type(const Json& value, std::string_view type);
 
-// No value can match both: different types, different fixed values, or objects told apart by a required property.
+// No value can match both: different types, different fixed values, numbers in different ranges, or objects told apart
+// by a required property, whose values differ or which the other forbids.
 bool provably_disjoint(Json& root, Json& a, Json& b);
 
 // False when every instance would have to contain itself (or references only lead to each other).

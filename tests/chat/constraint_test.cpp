@@ -161,6 +161,26 @@ TEST_F(ConstraintTest, ResponseFormats) {
   expect(make(format, kNone, {}, "root ::= \"yes\" | \"no\""), "maybe", false);
 }
 
+// With tools a response format means: a call, or such an answer.
+TEST_F(ConstraintTest, ResponseFormatsBesideTools) {
+  for (const Spelling& s : kSpellings) {
+    SCOPED_TRACE(static_cast<int>(s.syntax));
+    const std::string to_user = s.syntax == ToolSyntax::kRecipient ? "all\n" : "";
+    const ResponseFormat schema{ResponseFormat::Kind::kJsonSchema, tools_[0].parameters_json};
+    const auto either = make(format_of(s.syntax), kAuto, schema);
+    expect(either, s.add, true);
+    expect(either, to_user + "{\"a\": 1}", true);
+    expect(either, to_user + "{\"b\"", false);
+    expect(either, to_user + "Hello", false);
+    const auto forced = make(format_of(s.syntax), kRequired, schema);
+    expect(forced, s.now, true);
+    expect(forced, to_user + "{\"a\": 1}", false);
+  }
+  const auto bad = make(format_of(ToolSyntax::kHermes), kAuto, {ResponseFormat::Kind::kJsonSchema, "{\"not\": {}}"});
+  ASSERT_FALSE(bad.ok());
+  EXPECT_EQ(bad.error().param, "response_format");
+}
+
 TEST_F(ConstraintTest, ThinkingComesFirst) {
   const ReplyFormat format = format_of(ToolSyntax::kHermes, true);
   expect(make(format, kNone, kObject, "", true), "Let me think.</think>{\"a\": 1}", true);
@@ -189,6 +209,107 @@ TEST_F(ConstraintTest, MayBeginToThink) {
   expect(made, "thought</think>x", false);
 }
 
+// An opening tag of a control token and text: once begun, it is finished.
+TEST_F(ConstraintTest, MayBeginToThinkWithSeveralTokens) {
+  const auto tokenizer = fake::byte_tokenizer({.more_control = {"<|channel>", "<channel|>"}});
+  auto compiler = GrammarCompiler::create(*tokenizer, tokenizer->size());
+  ASSERT_TRUE(compiler.ok());
+  ReplyFormat format = format_of(ToolSyntax::kHermes);
+  format.think_open = "<|channel>thought\n";
+  format.think_close = "<channel|>";
+  auto made = make_constraint(**compiler, *tokenizer, format, {}, kNone, true, kObject, "", false);
+  ASSERT_TRUE(made.ok());
+  TokenConstraint& constraint = **made;
+  std::vector<uint32_t> mask((tokenizer->size() + 31) / 32);
+  const auto allowed = [&](TokenId id) {
+    const auto masked = constraint.allowed(mask);
+    return masked.ok() && (!*masked || (mask[static_cast<std::size_t>(id) / 32] >> (id % 32) & 1u) != 0);
+  };
+  const TokenId open = *tokenizer->find("<|channel>"), close = *tokenizer->find("<channel|>");
+  EXPECT_TRUE(allowed(open));
+  EXPECT_TRUE(allowed('{'));
+  EXPECT_FALSE(allowed('x'));
+  ASSERT_TRUE(constraint.accept(open).ok());
+  EXPECT_FALSE(allowed('{'));
+  EXPECT_FALSE(constraint.complete());
+  for (const char c : std::string("thought\n")) {
+    EXPECT_TRUE(allowed(c));
+    EXPECT_FALSE(allowed('{'));
+    ASSERT_TRUE(constraint.clone()->accept(c).ok());
+    ASSERT_TRUE(constraint.accept(c).ok());
+  }
+  EXPECT_TRUE(allowed('x'));
+  ASSERT_TRUE(constraint.accept('x').ok());
+  ASSERT_TRUE(constraint.accept(close).ok());
+  EXPECT_FALSE(allowed('x'));
+  EXPECT_TRUE(allowed('{'));
+}
+
+// Arguments in tags: the schema decides what may stand between them.
+TEST_F(ConstraintTest, TaggedArgumentsFollowTheSchema) {
+  ReplyFormat format = format_of(ToolSyntax::kLaidOut);
+  for (const CallLayout& layout : known_call_layouts()) {
+    if (layout.lead.back() == "<tool_call>") format.layout = layout;
+  }
+  tools_.resize(1);
+  const auto with = [&](const std::string& properties, const std::string& more = "") {
+    tools_[0].parameters_json = R"({"type":"object","properties":{)" + properties + "}" + more + "}";
+    return make(format, kRequired);
+  };
+  const auto call = [](const std::string& key, const std::string& value) {
+    return "<tool_call>add<arg_key>" + key + "</arg_key><arg_value>" + value + "</arg_value></tool_call>";
+  };
+  auto made = with(R"("s":{"type":"string"},"e":{"enum":["a b",2]},"l":{"type":"string","maxLength":2})");
+  expect(made, call("s", "any <b> text\n\"x\""), true);
+  expect(made, call("e", "a b"), true);
+  expect(made, call("e", "2"), true);
+  expect(made, call("e", "3"), false);
+  expect(made, call("l", "xy"), true);
+  expect(made, call("l", "xyz"), false);
+  expect(made, call("z", "1"), false);
+  expect(made, "<tool_call>add</tool_call>", true);
+  made = with(R"("r":{"$ref":"#/$defs/t"},"o":{"type":"object","properties":{"t":{"$ref":"#/$defs/t"}}},)"
+              R"("u":{"type":["integer","null"]},"p":{"type":"string","pattern":"[a-c]+"})",
+              R"(,"$defs":{"t":{"type":"array","items":{"type":"integer"}}})");
+  expect(made, call("r", "[1, 2]"), true);
+  expect(made, call("r", "[\"1\"]"), false);
+  expect(made, call("o", "{\"t\": [3]}"), true);
+  expect(made, call("o", "{\"t\": 3}"), false);
+  expect(made, call("u", "null"), true);
+  expect(made, call("p", "abc"), true);
+  expect(made, call("p", "abd"), false);
+  made = with(R"("s":{"type":"string"})", R"(,"required":["s"],"additionalProperties":{"type":"integer"})");
+  expect(made, "<tool_call>add</tool_call>", false);
+  expect(made,
+         "<tool_call>add<arg_key>s</arg_key><arg_value>x</arg_value><arg_key>more</arg_key><arg_value>5</arg_value>"
+         "</tool_call>",
+         true);
+  for (const char* refused : {R"("s":{"type":"string","format":"date"})", R"("s":{"type":"string","pattern":".*"})",
+                              R"("s":{"enum":["</arg_value>"]})", R"("a<b":{"type":"string"})"}) {
+    const auto bad = with(refused);
+    ASSERT_FALSE(bad.ok()) << refused;
+    EXPECT_EQ(bad.error().param, "tools");
+  }
+}
+
+TEST_F(ConstraintTest, PythonArgumentsFollowTheSchema) {
+  ReplyFormat format = format_of(ToolSyntax::kLaidOut);
+  for (const CallLayout& layout : known_call_layouts()) {
+    if (layout.arguments == CallLayout::Arguments::kPython) format.layout = layout;
+  }
+  tools_.resize(1);
+  tools_[0].parameters_json = R"({"type":"object","properties":{"a":{"type":"string"},"b":{"type":"boolean"},
+      "c":{"type":"array","items":{"type":"integer"}},"d":{"enum":["x",null]}},"required":["c"]})";
+  const auto made = make(format, kRequired);
+  const auto call = [](const std::string& inner) { return "<|tool_call_start|>[add(" + inner + ")]<|tool_call_end|>"; };
+  for (const char* inner :
+       {"c=[1, 2]", "a=\"it's\", c=[]", "b=True, c=[1]", "a=\"x\", b=False, c=[1], d=None", "c=[], d=\"x\""})
+    expect(made, call(inner), true);
+  for (const char* inner : {"", "a=\"x\"", "c=[\"x\"]", "b=true, c=[]", "c=[], b=True", "c=[], d=\"y\"", ", c=[]"})
+    expect(made, call(inner), false);
+  expect(made, "<|tool_call_start|>[add(c=[]), add(c=[1])]<|tool_call_end|>", true);
+}
+
 TEST_F(ConstraintTest, ConflictsNameTheirField) {
   const ReplyFormat format = format_of(ToolSyntax::kHermes);
   const auto expect_invalid = [](const Result<std::unique_ptr<TokenConstraint>>& made, const std::string& param) {
@@ -200,8 +321,6 @@ TEST_F(ConstraintTest, ConflictsNameTheirField) {
   expect_invalid(make(format, {ToolChoiceKind::kFunction, "other"}), "tool_choice");
   expect_invalid(make(format, kNone, kObject, "root ::= \"a\""), "grammar");
   expect_invalid(make(format, kAuto, {}, "root ::= \"a\""), "grammar");
-  expect_invalid(make(format, kRequired, kObject), "response_format");
-  expect_invalid(make(format, kAuto, kObject), "response_format");
   expect_invalid(make(format, kNone, {}, "root ::= ("), "grammar");
   expect_invalid(make(format, kNone, {ResponseFormat::Kind::kJsonSchema, "{\"type\": 3}"}), "response_format");
   tools_[0].name = "a\"b";

@@ -51,6 +51,72 @@ TEST(ReplyFormat, KnownTemplates) {
   EXPECT_EQ(detect(std::string(default_chat_template())).think_open, "");
 }
 
+// A template that prints no calls, of a model whose vocabulary has a syntax for them.
+TEST(ReplyFormat, TheVocabularyMayTellTheSyntax) {
+  const auto parsed = ChatTemplate::parse(archive_template("LFM2-8B-A1B.jinja"), "<s>", "</s>");
+  ASSERT_TRUE(parsed.ok());
+  const auto without = fake::byte_tokenizer();
+  EXPECT_EQ(detect_reply_format(**parsed, *without).tools, ToolSyntax::kGeneric);
+  const auto with = fake::byte_tokenizer({.more_control = {"<|tool_call_start|>", "<|tool_call_end|>"}});
+  const ReplyFormat format = detect_reply_format(**parsed, *with);
+  ASSERT_EQ(format.tools, ToolSyntax::kLaidOut);
+  EXPECT_EQ(format.layout.arguments, CallLayout::Arguments::kPython);
+  EXPECT_TRUE(format.shows_special);
+  TemplateInput input;
+  input.messages.resize(3);
+  input.messages[0].role = "user";
+  input.messages[0].content = "Hi";
+  input.messages[1].role = "assistant";
+  input.messages[1].tool_calls = {{"1", "add", R"({"a": 1, "on": true, "s": "x"})"}, {"2", "now", ""}};
+  input.messages[2].role = "tool";
+  input.messages[2].content = "42";
+  write_calls_as_content(input.messages, format);
+  input.calls_in_content = true;
+  const auto text = (*parsed)->render(input);
+  ASSERT_TRUE(text.ok());
+  EXPECT_NE(text->find("<|im_start|>assistant\n<|tool_call_start|>[add(a=1, on=True, s=\"x\"), now()]<|tool_call_end|>"
+                       "<|im_end|>\n<|im_start|>tool\n<|tool_response_start|>42<|tool_response_end|>"),
+            std::string::npos)
+      << *text;
+}
+
+// Where a template says nothing about tools, the model is told in the syntax that it prints for calls.
+TEST(ReplyFormat, ToolPromptInTheModelsSyntax) {
+  const ReplyFormat format = detect(archive_template("deepseek-ai-DeepSeek-V3.1.jinja"));
+  Tool tool;
+  tool.name = "add";
+  std::vector<Message> messages;
+  add_generic_tool_prompt(messages, {tool}, {}, format);
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_NE(messages[0].content->find("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function_name<｜tool▁sep｜>"
+                                      "{\"argument\": \"value\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
+            std::string::npos)
+      << *messages[0].content;
+  EXPECT_EQ(messages[0].content->find("<tool_call>"), std::string::npos);
+}
+
+// gpt-oss looks for reasoning under another name, and takes no content beside it.
+TEST(ReplyFormat, ReasoningUnderTheTemplatesName) {
+  const auto parsed = ChatTemplate::parse(archive_template("openai-gpt-oss-120b.jinja"), "<s>", "</s>");
+  ASSERT_TRUE(parsed.ok());
+  TemplateInput input;
+  input.messages.resize(3);
+  input.messages[0].role = "user";
+  input.messages[0].content = "Hi";
+  input.messages[1].role = "assistant";
+  input.messages[1].reasoning = "A thought.";
+  input.messages[1].content = "I look.";
+  input.messages[1].tool_calls = {{"1", "add", R"({"a": 1})"}};
+  input.messages[2].role = "tool";
+  input.messages[2].content = "42";
+  const auto text = (*parsed)->render(input);
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_NE(text->find("<|channel|>analysis<|message|>A thought.\nI look.<|end|><|start|>assistant to=functions.add"
+                       "<|channel|>commentary json<|message|>{\"a\": 1}<|call|>"),
+            std::string::npos)
+      << *text;
+}
+
 TEST(ReplyFormat, CapabilitiesAreProbed) {
   const auto capabilities = [](const std::string& name) {
     const auto parsed = ChatTemplate::parse(archive_template(name), "<s>", "</s>");

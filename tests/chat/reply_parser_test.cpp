@@ -9,26 +9,15 @@
 
 #include "base/json.h"
 #include "chat/reply_format.h"
+#include "reply_reading.h"
 
 namespace hocket {
 namespace {
 
-struct Call {
-  std::string name, arguments;
-  bool operator==(const Call&) const = default;
-};
-void PrintTo(const Call& call, std::ostream* out) {
-  *out << call.name << "(" << call.arguments << ")";
-}
-
-struct Reply {
-  std::string content, reasoning;
-  std::vector<Call> calls;
-  bool operator==(const Reply&) const = default;
-};
-void PrintTo(const Reply& r, std::ostream* out) {
-  *out << "content [" << r.content << "] reasoning [" << r.reasoning << "] calls " << ::testing::PrintToString(r.calls);
-}
+using testing::add;
+using testing::Call;
+using testing::Reply;
+using testing::single_bytes;
 
 std::vector<Tool> tools() {
   std::vector<Tool> out(2);
@@ -47,43 +36,9 @@ ReplyFormat format_of(ToolSyntax syntax, bool thinks = false) {
   return format;
 }
 
-void add(Reply& reply, const std::vector<ReplyDelta>& deltas) {
-  for (const ReplyDelta& delta : deltas) {
-    switch (delta.kind) {
-      case ReplyDelta::Kind::kContent:
-        reply.content += delta.text;
-        break;
-      case ReplyDelta::Kind::kReasoning:
-        reply.reasoning += delta.text;
-        break;
-      case ReplyDelta::Kind::kToolCallStart:
-        EXPECT_EQ(delta.index, reply.calls.size());
-        EXPECT_FALSE(delta.call_id.empty());
-        reply.calls.push_back({delta.call_name, ""});
-        break;
-      case ReplyDelta::Kind::kToolCallArguments:
-        ASSERT_LT(delta.index, reply.calls.size());
-        EXPECT_EQ(delta.index + 1, reply.calls.size());
-        reply.calls[delta.index].arguments += delta.text;
-        break;
-    }
-  }
-}
-
 Reply parse(const ReplyFormat& format, const std::vector<std::string>& pieces, bool starts_in_thinking = false,
             const std::vector<Tool>& offered = tools()) {
-  const auto parser = ReplyParser::create(format, offered, starts_in_thinking);
-  Reply reply;
-  for (const std::string& piece : pieces) add(reply, parser->push(piece));
-  add(reply, parser->finish());
-  EXPECT_EQ(parser->n_tool_calls(), reply.calls.size());
-  return reply;
-}
-
-std::vector<std::string> single_bytes(const std::string& text) {
-  std::vector<std::string> out;
-  for (const char c : text) out.emplace_back(1, c);
-  return out;
+  return testing::read_reply(format, pieces, starts_in_thinking, offered);
 }
 
 // The same whole and byte by byte.
@@ -277,14 +232,47 @@ TEST(ReplyParser, PiecesDoNotMatter) {
                                        "\\",
                                        "\xc3\xa4#",
                                        "null",
-                                       "1"};
+                                       "1",
+                                       "<function=add>",
+                                       "<parameter=a#>",
+                                       "</parameter>",
+                                       "<tool_call>add",
+                                       "<arg_key>",
+                                       "k#",
+                                       "</arg_key>",
+                                       "<arg_value>",
+                                       "</arg_value>",
+                                       "<|tool_calls_section_begin|>",
+                                       "<|tool_call_begin|>functions.add:0",
+                                       "<|tool_call_argument_begin|>",
+                                       "<|tool_call_end|>",
+                                       "<|tool_calls_section_end|>",
+                                       "<|tool_call>call:add",
+                                       "{a:",
+                                       "<|\"|>",
+                                       "<tool_call|>",
+                                       "<|tool_call_start|>[",
+                                       "add(",
+                                       "a='#',",
+                                       "(",
+                                       ")",
+                                       "'",
+                                       "=",
+                                       ":",
+                                       "<|tool_call_end|>"};
+  std::vector<ReplyFormat> laid_out;
+  for (const CallLayout& layout : known_call_layouts()) {
+    laid_out.push_back(format_of(ToolSyntax::kLaidOut));
+    laid_out.back().layout = layout;
+  }
   const std::vector<ToolSyntax> syntaxes{ToolSyntax::kGeneric,  ToolSyntax::kHermes,       ToolSyntax::kLlama3,
                                          ToolSyntax::kMistral,  ToolSyntax::kMistralNamed, ToolSyntax::kFunctionary,
                                          ToolSyntax::kRecipient};
-  for (int round = 0; round < 60'000; ++round) {
+  for (int round = 0; round < 80'000; ++round) {
     std::string text;
     for (std::size_t n = random() % 14; n > 0; --n) text += parts[random() % parts.size()];
-    const ReplyFormat format = format_of(syntaxes[random() % syntaxes.size()], random() % 3 == 0);
+    ReplyFormat format = format_of(syntaxes[random() % syntaxes.size()], random() % 3 == 0);
+    if (random() % 2 == 0) format = laid_out[random() % laid_out.size()];
     const bool in_thinking = random() % 2 == 0;
     const Reply whole = parse(format, {text}, in_thinking);
     std::vector<std::string> pieces;
@@ -297,6 +285,29 @@ TEST(ReplyParser, PiecesDoNotMatter) {
     std::string all = whole.content + whole.reasoning;
     for (const Call& call : whole.calls) all += call.arguments;
     ASSERT_EQ(std::count(all.begin(), all.end(), '#'), std::count(text.begin(), text.end(), '#')) << text;
+  }
+}
+
+// Harmony drops its headers, so that only the first half of the above holds.
+TEST(ReplyParser, PiecesOfHarmonyDoNotMatter) {
+  const unsigned seed = 42;
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const std::vector<std::string> parts{"<|channel|>", "analysis", "final",     "commentary", " to=functions.add",
+                                       "<|message|>", "<|end|>",  "<|start|>", "assistant",  "<|call|>",
+                                       "{\"a\": 1}",  "text",     " ",         "<|",         "}",
+                                       "\n",          "to=",      "<|return|>"};
+  for (int round = 0; round < 40'000; ++round) {
+    std::string text;
+    for (std::size_t n = random() % 16; n > 0; --n) text += parts[random() % parts.size()];
+    const ReplyFormat format = format_of(ToolSyntax::kHarmony);
+    std::vector<std::string> pieces;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t n = 1 + random() % 6;
+      pieces.push_back(text.substr(at, n));
+      at += n;
+    }
+    ASSERT_EQ(parse(format, pieces), parse(format, {text})) << text;
   }
 }
 

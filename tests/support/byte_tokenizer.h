@@ -16,7 +16,8 @@ inline constexpr TokenId kImStart = 256, kImEnd = 257, kFimPrefix = 258, kFimSuf
 
 struct ByteTokenizerOptions {
   bool fill_in_the_middle = true;
-  bool add_bos = false;  // <|im_start|>
+  bool add_bos = false;                        // <|im_start|>
+  std::vector<std::string> more_control = {};  // behind the others
 };
 
 // Text of a byte in the alphabet of byte-level BPE: printable Latin-1 as itself, the others from U+0100.
@@ -44,6 +45,7 @@ inline Metadata byte_vocabulary(const ByteTokenizerOptions& options = {}) {
   }
   std::vector<std::string> control{"<|im_start|>", "<|im_end|>"};
   if (options.fill_in_the_middle) control.insert(control.end(), {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"});
+  control.insert(control.end(), options.more_control.begin(), options.more_control.end());
   for (const std::string& text : control) {
     tokens.push_back(text);
     types.push_back(static_cast<int64_t>(TokenType::kControl));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
@@ -67,7 +68,24 @@ class SchemaValidator {
       } else if (value.is_object() && key == "additionalProperties") {
         for (const auto& [name, item] : value.items()) {
           if (schema.contains("properties") && schema["properties"].contains(name)) continue;
+          if (schema.contains("patternProperties")) {
+            const auto& patterns = schema["patternProperties"].items();
+            if (std::any_of(patterns.begin(), patterns.end(),
+                            [&](const auto& pattern) { return std::regex_search(name, std::regex(pattern.key())); }))
+              continue;
+          }
           if (const auto e = check(v, item); !e.empty()) return e;
+        }
+      } else if (value.is_object() && key == "patternProperties") {
+        for (const auto& [pattern, s] : v.items()) {
+          for (const auto& [name, item] : value.items()) {
+            if (!std::regex_search(name, std::regex(pattern))) continue;
+            if (const auto e = check(s, item); !e.empty()) return e;
+          }
+        }
+      } else if (value.is_object() && key == "propertyNames") {
+        for (const auto& [name, item] : value.items()) {
+          if (const auto e = check(v, json(name)); !e.empty()) return e;
         }
       } else if (value.is_array() && key == "items") {
         const std::size_t from = schema.contains("prefixItems") ? schema["prefixItems"].size() : 0;
@@ -80,6 +98,9 @@ class SchemaValidator {
         }
       } else if ((key == "minItems" && value.is_array() && value.size() < v) ||
                  (key == "maxItems" && value.is_array() && value.size() > v) ||
+                 (key == "minProperties" && value.is_object() && value.size() < v) ||
+                 (key == "maxProperties" && value.is_object() && value.size() > v) ||
+                 (key == "multipleOf" && value.is_number() && value.get<int64_t>() % v.get<int64_t>() != 0) ||
                  (key == "minLength" && value.is_string() && length(value) < v) ||
                  (key == "maxLength" && value.is_string() && length(value) > v) ||
                  (key == "minimum" && value.is_number() && value < v) ||

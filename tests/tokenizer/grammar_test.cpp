@@ -236,19 +236,21 @@ TEST(AfterMarker, FreeUntilTheMarkerThenStrict) {
   EXPECT_FALSE(*copy->allowed(mask)) << "the copy has not seen the marker";
 }
 
-TaggedText hermes() {
-  TaggedText text;
+constexpr const char* kOneInteger = R"({"type":"object","properties":{"x":{"type":"integer"}},"required":["x"]})";
+
+// What follows <tool_call>.
+Structure hermes_call(const std::string& schema = kOneInteger) {
+  std::vector<Structure> calls;
   for (const char* name : {"add", "sub"}) {
-    text.parts.push_back({std::string("<tool_call>\n{\"name\": \"") + name + "\", \"arguments\": ",
-                          R"({"type":"object","properties":{"x":{"type":"integer"}},"required":["x"]})",
-                          "}\n</tool_call>"});
+    calls.push_back(
+        Structure::sequence({Structure::literal(std::string("\n{\"name\": \"") + name + "\", \"arguments\": "),
+                             Structure::json(schema), Structure::literal("}\n</tool_call>")}));
   }
-  text.triggers = {"<tool_call>"};
-  return text;
+  return Structure::choice(std::move(calls));
 }
 
-TEST(Tagged, FreeTextUntilATriggerThenTheSchema) {
-  auto made = setup().compiler->tagged(hermes(), "tools");
+TEST(StructureGrammar, FreeTextUntilATriggerThenTheSchema) {
+  auto made = setup().compiler->structure(Structure::free({"<tool_call>"}, {hermes_call()}, false), "tools");
   ASSERT_TRUE(made.ok()) << made.error().message;
   const std::string call = "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"x\": 12}}\n</tool_call>";
   EXPECT_TRUE(accepts(**made, "just text, even with <b>"));
@@ -258,10 +260,9 @@ TEST(Tagged, FreeTextUntilATriggerThenTheSchema) {
   EXPECT_FALSE(accepts(**made, call.substr(0, call.size() - 3)));
 }
 
-TEST(Tagged, RequiredCallsComeFirst) {
-  TaggedText text = hermes();
-  text.at_least_one = text.stop_after_first = true;
-  auto made = setup().compiler->tagged(text, "tools");
+TEST(StructureGrammar, SequencesAreComplete) {
+  auto made =
+      setup().compiler->structure(Structure::sequence({Structure::literal("<tool_call>"), hermes_call()}), "tools");
   ASSERT_TRUE(made.ok()) << made.error().message;
   const std::string call = "<tool_call>\n{\"name\": \"sub\", \"arguments\": {\"x\": -1}}\n</tool_call>";
   EXPECT_TRUE(accepts(**made, call));
@@ -273,25 +274,51 @@ TEST(Tagged, RequiredCallsComeFirst) {
   EXPECT_TRUE(copy->complete());
 }
 
-TEST(Tagged, ControlTokensOfTheTagsAreUsable) {
-  TaggedText text;
-  text.parts = {{"<|fim_prefix|>", R"({"type":"object"})", ""}};
-  text.triggers = {"<|fim_prefix|>"};
-  text.at_least_one = true;
-  auto made = setup().compiler->tagged(text, "tools");
+TEST(StructureGrammar, PartsCombine) {
+  const Structure digits = Structure::of(Structure::Kind::kPattern, "[0-9]{2}");
+  const Structure thought = Structure::sequence({Structure::literal("<a>"), Structure::until("</a>\n", {"</a>"})});
+  const Structure grammar = Structure::of(Structure::Kind::kGbnf, "root ::= \"yes\" | \"no\"");
+  auto made = setup().compiler->structure(
+      Structure::sequence({Structure::any(thought), Structure::optional(digits), Structure::some(grammar)}), "tools");
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  for (const char* text : {"yes", "12no", "<a>x<b></a>\nnoyes", "<a></a>\n<a>\n</a>\n34yes"})
+    EXPECT_TRUE(accepts(**made, text)) << text;
+  for (const char* text : {"", "1yes", "<a>x</a>yes", "yes12"}) EXPECT_FALSE(accepts(**made, text)) << text;
+}
+
+TEST(StructureGrammar, GemmaNotation) {
+  const auto object = [](const std::string& schema) {
+    return setup().compiler->structure(Structure::of(Structure::Kind::kGemma, schema), "tools");
+  };
+  auto made = object(R"({"type":"object","properties":{"city":{"type":"string"},"n":{"type":"integer"},
+      "o":{"type":"object","properties":{"list":{"type":"array","items":{"enum":["a","[ \n\r\t]*"]}}}}},
+      "required":["city"]})");
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(accepts(**made, "{city:<|\"|>Z\"\n<|\"|>,n:3,o:{list:[<|\"|>a<|\"|>,<|\"|>[ \n\r\t]*<|\"|>]}}"));
+  EXPECT_FALSE(accepts(**made, "{ city:"));
+  EXPECT_FALSE(accepts(**made, "{city:\"Z"));
+  EXPECT_FALSE(accepts(**made, "{n:3}"));
+  for (const char* schema : {R"({"type":"object","properties":{"a":{"type":"string","minLength":2}}})",
+                             R"({"type":"object","properties":{"a":{"type":"string","pattern":"x"}}})",
+                             R"({"type":"object","properties":{"a:b":{"type":"string"}}})",
+                             R"({"type":"object","properties":{"a":{"enum":["<|\"|>"]}}})"}) {
+    EXPECT_FALSE(object(schema).ok()) << schema;
+  }
+}
+
+TEST(StructureGrammar, ControlTokensOfTheLiteralsAreUsable) {
+  auto made = setup().compiler->structure(
+      Structure::sequence({Structure::literal("<|fim_prefix|>"), Structure::json(R"({"type":"object"})")}), "tools");
   ASSERT_TRUE(made.ok()) << made.error().message;
   EXPECT_FALSE((*made)->clone()->accept(fake::kFimSuffix).ok());
   ASSERT_TRUE((*made)->accept(fake::kFimPrefix).ok());
   EXPECT_TRUE((*made)->accept('{').ok());
 }
 
-TEST(Tagged, BadPartsAreRefused) {
-  TaggedText text = hermes();
-  text.triggers = {"<other>"};
-  EXPECT_FALSE(setup().compiler->tagged(text, "tools").ok());
-  text = hermes();
-  text.parts[1].schema_json = R"({"type":"array","uniqueItems":true})";
-  const auto made = setup().compiler->tagged(text, "tools");
+TEST(StructureGrammar, BadPartsAreRefused) {
+  EXPECT_FALSE(setup().compiler->structure(Structure::free({"", "x"}, {hermes_call()}, false), "tools").ok());
+  EXPECT_FALSE(setup().compiler->structure(Structure::sequence({}), "tools").ok());
+  const auto made = setup().compiler->structure(hermes_call(R"({"type":"array","uniqueItems":true})"), "tools");
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().param, "tools");
   EXPECT_NE(made.error().message.find("uniqueItems"), std::string::npos);

@@ -16,7 +16,7 @@ std::optional<std::string> string_value(const std::string& json) {
 }
 }  // namespace
 
-Status CallReader::feed(char c) {
+Status ObjectReader::feed(char c) {
   switch (phase_) {
     case Phase::kInKey:
       switch (scanner_.feed(c, text_)) {
@@ -34,7 +34,7 @@ Status CallReader::feed(char c) {
   }
 }
 
-Status CallReader::between(char c) {
+Status ObjectReader::between(char c) {
   switch (phase_) {
     case Phase::kStart:
       if (c != '{') return Status::kBroken;
@@ -61,7 +61,7 @@ Status CallReader::between(char c) {
   }
 }
 
-Status CallReader::begin_key(char c) {
+Status ObjectReader::begin_key(char c) {
   if (c != '"') return Status::kBroken;
   scanner_ = JsonScanner();
   text_.clear();
@@ -70,7 +70,7 @@ Status CallReader::begin_key(char c) {
   return Status::kMore;
 }
 
-bool CallReader::end_key() {
+bool ObjectReader::end_key() {
   const auto key = string_value(text_);
   if (!key) return false;
   role_ = *key == "name" ? Role::kName : *key == "arguments" || *key == "parameters" ? Role::kArguments : Role::kOther;
@@ -78,11 +78,11 @@ bool CallReader::end_key() {
   return !(role_ == Role::kName && name_) && !(role_ == Role::kArguments && begun_);
 }
 
-Status CallReader::begin_value(char c) {
+Status ObjectReader::begin_value(char c) {
   if (role_ == Role::kName && c != '"') return Status::kBroken;
   if (role_ == Role::kArguments) {
     // null stands for none.
-    if (c != '{' && (bare_ || (c != '"' && c != 'n'))) return Status::kBroken;
+    if (c != '{' && c != '"' && c != 'n') return Status::kBroken;
     as_text_ = c != '{';
     begun_ = true;
   }
@@ -92,7 +92,7 @@ Status CallReader::begin_value(char c) {
   return in_value(c);
 }
 
-Status CallReader::in_value(char c) {
+Status ObjectReader::in_value(char c) {
   std::string& copy = role_ == Role::kArguments && !as_text_ ? arguments_ : text_;
   const JsonScanner::Status status = scanner_.feed(c, copy);
   if (role_ == Role::kOther) text_.clear();
@@ -103,14 +103,14 @@ Status CallReader::in_value(char c) {
       return Status::kBroken;
     case JsonScanner::Status::kEnd:
       if (!end_value()) return Status::kBroken;
-      return bare_ ? Status::kDone : Status::kMore;
+      return Status::kMore;
     case JsonScanner::Status::kEndBefore:
       return end_value() ? feed(c) : Status::kBroken;
   }
   return Status::kBroken;
 }
 
-bool CallReader::end_value() {
+bool ObjectReader::end_value() {
   phase_ = Phase::kAfterValue;
   if (role_ == Role::kName) {
     name_ = string_value(text_);
@@ -122,6 +122,25 @@ bool CallReader::end_value() {
     arguments_ = text->empty() ? "{}" : *text;
   }
   return true;
+}
+
+Status ArgumentsReader::feed(char c) {
+  if (!begun_ && is_json_space(c)) {
+    std::string unused;
+    return scanner_->feed(c, unused) == ValueScanner::Status::kMore ? Status::kMore : Status::kBroken;
+  }
+  const ValueScanner::Status status = scanner_->feed(c, arguments_);
+  // Arguments are an object, whatever the scanner takes.
+  if (!begun_ && !arguments_.empty() && arguments_[0] != '{') return Status::kBroken;
+  begun_ = begun_ || !arguments_.empty();
+  switch (status) {
+    case ValueScanner::Status::kMore:
+      return Status::kMore;
+    case ValueScanner::Status::kEnd:
+      return Status::kDone;
+    default:
+      return Status::kBroken;
+  }
 }
 
 }  // namespace hocket

@@ -1,10 +1,11 @@
-// chat/tool_syntax/call_reader.h: reads one tool call: {"name": …, "arguments": {…}} in any order, or arguments alone.
+// chat/tool_syntax/call_reader.h: reads one tool call: an object with a name and arguments, or arguments alone.
 //
 // Threads  one user at a time.
 // Errors   kBroken; the character that broke it is not consumed.
 // Cost     constant per character.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,21 +17,30 @@ namespace hocket {
 class CallReader {
  public:
   enum class Status { kMore, kDone, kBroken };
+  virtual ~CallReader() = default;
 
-  // An object with a name and arguments ("arguments" or "parameters").
-  CallReader() = default;
-  // The name is known; an object of arguments follows.
-  explicit CallReader(std::string name) : phase_(Phase::kValueStart), role_(Role::kArguments), bare_(true) {
-    name_ = std::move(name);
-  }
-
-  Status feed(char c);
+  virtual Status feed(char c) = 0;
+  // The text ends inside the call.
+  virtual void finish() {}
+  // After kBroken: characters that were consumed but are not part of the call.
+  virtual std::string take_unread() { return {}; }
 
   // The name, once it was read.
   const std::optional<std::string>& name() const { return name_; }
   bool arguments_begun() const { return begun_; }
   // What was read of the arguments since the last call.
   std::string take_arguments() { return std::exchange(arguments_, {}); }
+
+ protected:
+  bool begun_ = false;
+  std::string arguments_;
+  std::optional<std::string> name_;
+};
+
+// {"name": …, "arguments": {…}} in any order; "parameters" is another word for "arguments".
+class ObjectReader : public CallReader {
+ public:
+  Status feed(char c) override;
 
  private:
   enum class Phase { kStart, kKeyOrEnd, kKey, kInKey, kColon, kValueStart, kInValue, kAfterValue };
@@ -44,13 +54,24 @@ class CallReader {
 
   Phase phase_ = Phase::kStart;
   Role role_ = Role::kOther;
-  bool bare_ = false;     // no object around the arguments
   bool as_text_ = false;  // the arguments are JSON inside a string
-  bool begun_ = false;
   JsonScanner scanner_;
   std::string text_;  // of the key, the name, or arguments inside a string
-  std::string arguments_;
-  std::optional<std::string> name_;
+};
+
+// The name is known; arguments follow, which the scanner writes as a JSON object.
+class ArgumentsReader : public CallReader {
+ public:
+  ArgumentsReader(std::string name, std::unique_ptr<ValueScanner> scanner) : scanner_(std::move(scanner)) {
+    name_ = std::move(name);
+  }
+
+  Status feed(char c) override;
+  void finish() override { scanner_->finish(arguments_); }
+  std::string take_unread() override { return scanner_->take_unread(); }
+
+ private:
+  std::unique_ptr<ValueScanner> scanner_;
 };
 
 }  // namespace hocket

@@ -11,15 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "chat/tool_syntax/value_scanner.h"
+
 namespace hocket {
 
-class JsonScanner {
+class JsonScanner : public ValueScanner {
  public:
-  // kEnd: the value ended with this character. kEndBefore: it ended before it (numbers and words).
-  enum class Status { kMore, kEnd, kEndBefore, kBroken };
-
-  // Appends the character to `copy` when it belongs to the value.
-  Status feed(char c, std::string& copy);
+  Status feed(char c, std::string& copy) override;
 
  private:
   enum class Want { kValue, kValueOrClose, kKey, kKeyOrClose, kColon, kNext };
