@@ -45,12 +45,16 @@ Result<std::unique_ptr<StepRunner>> StepRunner::create(const LoadedModel& model,
   if (options.n_threads < 0 || options.n_threads > GGML_MAX_N_THREADS)
     return Error(ErrorCode::kInvalid, fmt::format("{} threads are not possible", options.n_threads), "threads");
   options.n_batch = std::min(options.n_batch, options.n_ctx);
+  if (options.threads) options.n_threads = options.threads->n_threads();
   if (options.n_threads == 0) options.n_threads = physical_cores();
   if (!uses_flash_attention(options) && ggml_is_quantized(to_ggml(options.cache_v)))
     return Error(ErrorCode::kUnsupported, "a quantised V cache needs flash attention", "cache-type-v");
 
+  if (!options.threads) {
+    TRY_ASSIGN(options.threads, ThreadPool::create(options.n_threads));
+  }
   std::unique_ptr<StepRunner> runner(new StepRunner(model, options));
-  TRY_ASSIGN(runner->executor_, Executor::create(model.device(), options.n_threads, model.max_nodes()));
+  TRY_ASSIGN(runner->executor_, Executor::create(model.device(), options.threads, model.max_nodes()));
   TRY_ASSIGN(runner->cache_, KvCache::create(model.memory_layout(), kv_cache_options(options), model.device()));
   // Taken once; only a step that wants the logits of more rows than there are sequences needs more.
   StepGraph g(largest_step(*runner->cache_, options), *runner->cache_, uses_flash_attention(options),
