@@ -17,7 +17,9 @@ DraftModel::DraftModel(LmRunner& runner, DraftModelOptions options) : runner_(&r
 }
 
 Result<void> DraftModel::begin(std::size_t n_kept) {
-  if (tokens_.size() > n_kept) tokens_.resize(n_kept);
+  const std::size_t n_batch = runner_->options().n_batch;
+  const std::size_t n_whole = n_kept / n_batch * n_batch;
+  if (tokens_.size() > n_whole) tokens_.resize(n_whole);
   return {};
 }
 

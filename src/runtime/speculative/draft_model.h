@@ -28,6 +28,8 @@ class DraftModel final : public DraftSource {
   DraftModel(LmRunner& runner, DraftModelOptions options);
 
   DraftTraits traits() const override { return {.n_max = 3, .token_cost = options_.token_cost, .acceptance = 0.7}; }
+  // Keeps whole chunks of a prompt only, so that the same prompt goes through the same steps each time and drafts do
+  // not depend on what was asked before.
   Result<void> begin(std::size_t n_kept) override;
   Result<Draft> propose(const DraftRequest& request) override;
 

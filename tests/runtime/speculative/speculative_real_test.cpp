@@ -74,7 +74,7 @@ TEST_F(SpeculativeReal, GreedyAndSeededTextsAreEqual) {
   EXPECT_GT(by_lookup.counts.n_accepted, 20u) << by_lookup.text;
 
   ask(kQuestion);
-  DraftModel draft_model(*small, {0.2, tokenizer_->size(), tokenizer_->end_of_generation()});
+  DraftModel draft_model(*small, {0.05, tokenizer_->size(), tokenizer_->end_of_generation()});
   const Outcome answer = decode(*target, *tokenizer_, task_, nullptr);
   const Outcome by_model = decode(*target, *tokenizer_, task_, &draft_model);
   expect_equal(by_model, answer);
