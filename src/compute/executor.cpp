@@ -3,21 +3,25 @@
 #include <fmt/format.h>
 #include <ggml-cpu.h>
 
+#include <utility>
 #include <vector>
 
 namespace hocket {
 
 Result<std::unique_ptr<Executor>> Executor::create(ggml_backend_dev_t device, int n_threads, std::size_t max_nodes) {
+  TRY_ASSIGN(std::shared_ptr<ThreadPool> threads, ThreadPool::create(n_threads));
+  return create(device, std::move(threads), max_nodes);
+}
+
+Result<std::unique_ptr<Executor>> Executor::create(ggml_backend_dev_t device, std::shared_ptr<ThreadPool> threads,
+                                                   std::size_t max_nodes) {
   std::unique_ptr<Executor> executor(new Executor());
-  executor->n_threads_ = n_threads;
+  executor->threads_ = std::move(threads);
 
   executor->cpu_ = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr);
   if (!executor->cpu_) return Error(ErrorCode::kInternal, "ggml has no CPU back end");
-  ggml_threadpool_params params = ggml_threadpool_params_default(n_threads);
-  executor->threads_ = ggml_threadpool_new(&params);
-  if (!executor->threads_) return Error(ErrorCode::kOutOfMemory, fmt::format("cannot start {} threads", n_threads));
-  ggml_backend_cpu_set_threadpool(executor->cpu_, executor->threads_);
-  ggml_backend_cpu_set_n_threads(executor->cpu_, n_threads);
+  ggml_backend_cpu_set_threadpool(executor->cpu_, executor->threads_->get());
+  ggml_backend_cpu_set_n_threads(executor->cpu_, executor->n_threads());
   ggml_backend_cpu_set_abort_callback(
       executor->cpu_,
       [](void* self) {
@@ -44,7 +48,6 @@ Executor::~Executor() {
   if (sched_) ggml_backend_sched_free(sched_);
   if (device_) ggml_backend_free(device_);
   if (cpu_) ggml_backend_free(cpu_);
-  if (threads_) ggml_threadpool_free(threads_);
 }
 
 std::size_t Executor::measure(Graph& graph) {

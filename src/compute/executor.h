@@ -3,8 +3,8 @@
 // The chosen device runs what it supports, the CPU the rest. One graph is allocated at a time; running it again with
 // new inputs costs nothing but the run.
 //
-// Owns     back ends, the CPU's thread pool, compute buffers.
-// Threads  one user at a time. Worker threads spin briefly after a run and then sleep.
+// Owns     back ends, compute buffers, its share of a thread pool.
+// Threads  one user at a time.
 // Errors   kOutOfMemory from reserve() and allocate(); kCancelled and kInternal from run().
 // Cost     allocate(): proportional to the nodes; grows the buffers only when a graph needs more than was reserved.
 #pragma once
@@ -17,6 +17,7 @@
 #include "base/cancel.h"
 #include "base/result.h"
 #include "compute/graph.h"
+#include "compute/thread_pool.h"
 
 namespace hocket {
 
@@ -24,6 +25,8 @@ class Executor {
  public:
   // n_threads ≥ 1. max_nodes bounds every graph given to this executor.
   static Result<std::unique_ptr<Executor>> create(ggml_backend_dev_t device, int n_threads, std::size_t max_nodes);
+  static Result<std::unique_ptr<Executor>> create(ggml_backend_dev_t device, std::shared_ptr<ThreadPool> threads,
+                                                  std::size_t max_nodes);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -38,16 +41,15 @@ class Executor {
   Result<void> run(Graph& graph, const CancelToken& cancel);
 
   std::size_t compute_bytes() const;  // held now
-  int n_threads() const { return n_threads_; }
+  int n_threads() const { return threads_->n_threads(); }
 
  private:
   Executor() = default;
 
   ggml_backend_t device_ = nullptr;  // nullptr when the device is the CPU
   ggml_backend_t cpu_ = nullptr;
-  ggml_threadpool* threads_ = nullptr;
+  std::shared_ptr<ThreadPool> threads_;
   ggml_backend_sched_t sched_ = nullptr;
-  int n_threads_ = 1;
   const CancelToken* cancel_ = nullptr;  // of the run in progress
 };
 

@@ -29,6 +29,7 @@
 namespace hocket {
 
 class LanguageModel;
+class ThreadPool;
 
 enum class FlashAttention { kAuto, kOn, kOff };
 
@@ -37,6 +38,8 @@ struct RunnerOptions {
   std::size_t n_seqs = 1;
   std::size_t n_batch = 512;  // most tokens of one step
   int n_threads = 0;          // 0: the physical cores that this process may use
+  std::shared_ptr<ThreadPool>
+      threads;  // of another runner that this one takes turns with; nullptr: n_threads of its own
   CacheType cache_k = CacheType::kF16;
   CacheType cache_v = CacheType::kF16;
   FlashAttention flash_attention = FlashAttention::kAuto;  // auto: off with F32 caches (exact), else on

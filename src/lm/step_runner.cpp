@@ -71,6 +71,7 @@ Result<std::unique_ptr<StepRunner>> StepRunner::create(const LoadedModel& model,
   if (options.n_threads < 0 || options.n_threads > GGML_MAX_N_THREADS)
     return Error(ErrorCode::kInvalid, fmt::format("{} threads are not possible", options.n_threads), "threads");
   options.n_batch = std::min(options.n_batch, options.n_ctx);
+  if (options.threads) options.n_threads = options.threads->n_threads();
   if (options.n_threads == 0) options.n_threads = physical_cores();
   if (options.n_rollback == 0 || options.n_rollback > kMaxRollback)
     return Error(ErrorCode::kInvalid,
@@ -87,10 +88,13 @@ Result<std::unique_ptr<StepRunner>> StepRunner::create(const LoadedModel& model,
       return Error(ErrorCode::kUnsupported, "a quantised cache of latents needs flash attention", "cache-type-k");
   }
 
+  if (!options.threads) {
+    TRY_ASSIGN(options.threads, ThreadPool::create(options.n_threads));
+  }
   std::unique_ptr<StepRunner> runner(new StepRunner(model, part, options));
   TRY_ASSIGN(runner->memory_, ModelMemory::create(layers, memory_options(options), model.device()));
   const std::size_t n_groups = runner->memory_->recurrent().any() ? options.n_seqs : 1;
-  TRY_ASSIGN(runner->executor_, Executor::create(model.device(), options.n_threads, part.max_nodes(n_groups)));
+  TRY_ASSIGN(runner->executor_, Executor::create(model.device(), options.threads, part.max_nodes(n_groups)));
   // Taken once; only a step that wants the logits of more rows than there are sequences needs more.
   StepGraph g(largest_step(*runner->memory_, options), *runner->memory_,
               part.graph_options(uses_flash_attention(options), 1));

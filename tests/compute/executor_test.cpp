@@ -35,6 +35,29 @@ TEST(Executor, RunsAGraphAgainWithNewInputs) {
   }
 }
 
+TEST(Executor, SharesThreadsWithAnother) {
+  auto threads = std::move(*ThreadPool::create(2));
+  auto first = std::move(*Executor::create(*find_device("CPU"), threads, 64));
+  auto second = std::move(*Executor::create(*find_device("CPU"), threads, 64));
+  EXPECT_EQ(second->n_threads(), 2);
+  threads.reset();
+  const auto square = [](Executor& executor, float x) {
+    Sum sum(1);
+    EXPECT_TRUE(executor.allocate(sum.graph).ok());
+    for (Tensor input : {sum.a, sum.b}) ggml_backend_tensor_set(input, &x, 0, sizeof x);
+    EXPECT_TRUE(executor.run(sum.graph, CancelToken()).ok());
+    float out = 0;
+    ggml_backend_tensor_get(sum.out, &out, 0, sizeof out);
+    return out;
+  };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(square(*first, 2), 6);
+    EXPECT_EQ(square(*second, 3), 12);
+  }
+  first.reset();
+  EXPECT_EQ(square(*second, 4), 20);
+}
+
 TEST(Executor, MeasuresBeforeItTakes) {
   auto executor = std::move(*Executor::create(*find_device("CPU"), 1, 64));
   Sum small(1000), large(100000);

@@ -2,10 +2,12 @@
 //
 // The next token is what `next` says of the tokens so far; the rest of a row of logits is noise that depends on every
 // token and on how it was evaluated (its step's length and its place in it). Two runs give equal logits only when they
-// went through the same steps, which makes wrong reuse of state visible.
+// went through the same steps, which makes wrong reuse of state visible. Script::exact makes rows depend on the tokens
+// alone.
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -37,7 +39,11 @@ class Memory : public SequenceMemory {
  public:
   Memory(std::size_t n_seqs, std::size_t n_cells) : seqs_(n_seqs), n_cells_(n_cells) {}
 
-  MemoryTraits traits() const override { return {}; }
+  MemoryTraits traits() const override {
+    MemoryTraits traits;
+    traits.cuts_anywhere = cuts_anywhere;
+    return traits;
+  }
   std::size_t n_seqs() const override { return seqs_.size(); }
   std::size_t n_cells() const override { return n_cells_; }
   std::size_t n_free_cells() const override {
@@ -48,7 +54,10 @@ class Memory : public SequenceMemory {
     return n_cells_ - used.size();
   }
   std::size_t length(SeqId seq) const override { return at(seq).size(); }
-  bool can_truncate(SeqId seq, std::size_t n) const override { return n <= at(seq).size() && n >= oldest_cut; }
+  bool can_truncate(SeqId seq, std::size_t n) const override {
+    if (!cuts_anywhere) return n == 0 || n == at(seq).size();
+    return n <= at(seq).size() && n >= oldest_cut;
+  }
   Result<void> truncate(SeqId seq, std::size_t n) override {
     if (!can_truncate(seq, n)) return Error(ErrorCode::kInvalid, "cannot cut there");
     at(seq).resize(n);
@@ -60,13 +69,25 @@ class Memory : public SequenceMemory {
     at(target) = at(source);
     return {};
   }
-  Result<std::vector<std::byte>> snapshot(SeqId) const override { return Error(ErrorCode::kUnsupported, "fake"); }
-  Result<void> restore(SeqId, std::span<const std::byte>) override { return Error(ErrorCode::kUnsupported, "fake"); }
+  Result<std::vector<std::byte>> snapshot(SeqId seq) const override {
+    // A byte more, so that the snapshot of an empty sequence is not empty.
+    std::vector<std::byte> bytes(at(seq).size() * sizeof(Cell) + 1);
+    std::memcpy(bytes.data(), at(seq).data(), bytes.size() - 1);
+    return bytes;
+  }
+  Result<void> restore(SeqId seq, std::span<const std::byte> snapshot) override {
+    ++n_restored;
+    at(seq).resize(snapshot.size() / sizeof(Cell));
+    std::memcpy(at(seq).data(), snapshot.data(), snapshot.size() - 1);
+    return {};
+  }
 
   std::vector<Cell>& at(SeqId seq) { return seqs_.at(static_cast<std::size_t>(seq)); }
   const std::vector<Cell>& at(SeqId seq) const { return seqs_.at(static_cast<std::size_t>(seq)); }
 
   std::size_t oldest_cut = 0;  // as if a window had dropped what is older
+  bool cuts_anywhere = true;   // false: as if there were recurrent layers
+  std::size_t n_restored = 0;
 
  private:
   std::vector<std::vector<Cell>> seqs_;
@@ -77,6 +98,7 @@ struct Script {
   // The token that follows these.
   std::function<TokenId(std::span<const TokenId>)> next;
   float peak = 20.0f;  // how much its logit exceeds the noise in [0, 1)
+  bool exact = false;  // a row depends on the tokens before it, not on their steps
   // Runs before each step (blocks, throws, …).
   std::function<void(std::span<const BatchToken>)> on_step;
 };
@@ -146,7 +168,7 @@ class Runner : public LmRunner {
     uint64_t hash = 0;
     std::vector<TokenId> tokens;
     for (const Cell& cell : cells) {
-      hash = mix(mix(hash, static_cast<uint64_t>(cell.token)), cell.lineage);
+      hash = mix(mix(hash, static_cast<uint64_t>(cell.token)), script.exact ? 0 : cell.lineage);
       tokens.push_back(cell.token);
     }
     for (std::size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(mix(hash, i) >> 40) / (1 << 24);
