@@ -113,16 +113,12 @@ INSTANTIATE_TEST_SUITE_P(Models, NextnGolden, testing::Values("qwen35", "glm4moe
 class NextnConformance : public testing::TestWithParam<std::string> {};
 
 TEST_P(NextnConformance, PrefillEqualsTokenByToken) {
-  auto metadata = tiny_metadata(GetParam());
+  const auto metadata = tiny_metadata_with_nextn(GetParam());
   ASSERT_TRUE(metadata.has_value());
-  const auto key = [&](const char* name) { return GetParam() + "." + name; };
-  const int64_t n_layer = *metadata->integer(key("block_count"), 1, 100);
-  metadata->set(key("block_count"), n_layer + 1);
-  metadata->set(key("nextn_predict_layers"), int64_t{1});
-  if (GetParam() == "bailingmoe3") metadata->set(key("attention.head_count_kv"), integers({0, 0, 1, 0, 1}));
   const auto model = LanguageModel::synthetic(*metadata, 7, kTinyVocab);
   ASSERT_TRUE(model.ok()) << model.error().message;
-  EXPECT_EQ((*model)->summary().n_layer, static_cast<std::size_t>(n_layer));
+  EXPECT_EQ((*model)->summary().n_layer,
+            static_cast<std::size_t>(*metadata->integer(GetParam() + ".block_count", 1, 100) - 1));
 
   const auto n_embd = (*model)->summary().n_embd;
   std::vector<BatchToken> batch;

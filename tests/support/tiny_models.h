@@ -161,6 +161,17 @@ inline std::optional<Metadata> tiny_metadata(const std::string& arch) {
   return std::nullopt;
 }
 
+// The same with a NextN block behind the layers, for families that have one.
+inline std::optional<Metadata> tiny_metadata_with_nextn(const std::string& arch) {
+  auto metadata = tiny_metadata(arch);
+  if (!metadata) return metadata;
+  const int64_t n_layer = *metadata->integer(arch + ".block_count", 1, 100);
+  metadata->set(arch + ".block_count", n_layer + 1);
+  metadata->set(arch + ".nextn_predict_layers", int64_t{1});
+  if (arch == "bailingmoe3") metadata->set(arch + ".attention.head_count_kv", integers({0, 0, 1, 0, 1}));
+  return metadata;
+}
+
 // How far two ways of computing the same logits may be apart (NMSE) with F32 weights and caches: the order of F32 sums.
 // ggml's GELU goes through a table in half precision, in which a last-bit difference of the input becomes one of 2^-11.
 inline double rounding_bound(const std::string& arch) {

@@ -9,10 +9,10 @@
 namespace hocket {
 namespace {
 
-DraftCosts costs_of(const DraftTraits& source, const MemoryTraits& memory) {
+DraftCosts costs_of(const DraftTraits& source, std::size_t n_max, const MemoryTraits& memory) {
   DraftCosts costs;
   costs.token = source.token_cost;
-  if (!memory.cuts_anywhere) costs.rejection = 1;  // the tokens that stay are evaluated again
+  if (!memory.takes_back(n_max + 1)) costs.rejection = 1;  // the tokens that stay are evaluated again
   return costs;
 }
 
@@ -26,7 +26,7 @@ SpeculativeDecoder::SpeculativeDecoder(LmRunner& runner, SeqId seq, DraftSource&
       settings_(settings),
       history_(std::move(history)),
       length_(settings.n_max.value_or(source.traits().n_max), source.traits().acceptance,
-              costs_of(source.traits(), runner.memory().traits())) {
+              costs_of(source.traits(), settings.n_max.value_or(source.traits().n_max), runner.memory().traits())) {
   CHECK(runner.memory().length(seq) + 1 == history_.size());
 }
 
@@ -63,7 +63,9 @@ Result<void> SpeculativeDecoder::verify(std::span<const TokenId> tokens, const D
 
 Result<void> SpeculativeDecoder::tell_source(std::span<const TokenId> tokens, std::size_t n_used) {
   std::vector<TargetRow> rows(n_used);
-  for (std::size_t i = 0; i < n_used; ++i) rows[i].logits = runner_->output(i);
+  const bool hidden = source_->traits().hidden;
+  for (std::size_t i = 0; i < n_used; ++i)
+    rows[i] = {runner_->output(i), hidden ? runner_->hidden(i) : std::span<const float>()};
   TargetStep step;
   step.first_position = runner_->memory().length(seq_) - tokens.size();
   step.tokens = tokens.first(n_used);
@@ -82,7 +84,8 @@ Result<void> SpeculativeDecoder::step(std::size_t n_most, const Draw& draw, cons
   for (const TokenId id : tokens) batch.push_back({id, seq_, true});
 
   TRY_ASSIGN(Rollback rollback, Rollback::before(*runner_, seq_, batch.size()));
-  TRY(runner_->step(batch, StepOutput::kLogits, cancel));
+  const auto output = source_->traits().hidden ? StepOutput::kLogitsAndHidden : StepOutput::kLogits;
+  TRY(runner_->step(batch, output, cancel));
   ++counts_.n_steps;
   counts_.n_drafted += drafted.size();
   const std::size_t n_accepted_before = counts_.n_accepted;

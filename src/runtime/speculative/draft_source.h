@@ -29,6 +29,7 @@ struct DraftTraits {
   std::size_t n_max = 0;    // tokens that a draft has at most unless the user says otherwise
   double token_cost = 0;    // of one proposed token, as a part of the model's step with one token
   double acceptance = 0.5;  // how often the model takes a token, before anything is known
+  bool hidden = false;      // accept() needs the model's hidden states, and is called for the chunks of the prompt too
 };
 
 struct DraftRequest {
@@ -47,7 +48,7 @@ struct Draft {
 
 // What the model gave for one token.
 struct TargetRow {
-  std::span<const float> logits;  // [n_vocab]
+  std::span<const float> logits;  // [n_vocab]; empty for most tokens of a prompt
   std::span<const float> hidden;  // [n_embd] after the final norm; empty when the step was not asked for it
 };
 
@@ -70,7 +71,8 @@ class DraftSource {
   virtual Result<void> begin(std::size_t n_kept) = 0;
   // At most request.n_max tokens that may follow the history; none when there is no good guess.
   virtual Result<Draft> propose(const DraftRequest& request) = 0;
-  // After each step of the model, with or without drafts.
+  // After each step of the model, with or without drafts; for sources that need hidden states also after each chunk of a
+  // prompt, from position n_kept of begin() on.
   virtual Result<void> accept(const TargetStep&) { return {}; }
 };
 

@@ -6,7 +6,7 @@ namespace hocket {
 
 Result<Rollback> Rollback::before(LmRunner& runner, SeqId seq, std::size_t n_tokens) {
   Rollback rollback(runner, seq);
-  if (n_tokens > 1 && !runner.memory().traits().cuts_anywhere) {
+  if (n_tokens > 1 && !runner.memory().traits().takes_back(n_tokens)) {
     TRY_ASSIGN(rollback.snapshot_, runner.memory().snapshot(seq));
   }
   return rollback;

@@ -15,6 +15,7 @@
 #include "lm/language_model.h"
 #include "runtime/generation.h"
 #include "runtime/speculative/decoder.h"
+#include "runtime/speculative/draft_prefill.h"
 
 namespace hocket::test {
 
@@ -50,7 +51,8 @@ inline Outcome decode(LmRunner& runner, const Tokenizer& tokenizer, const Task& 
                       const CancelToken& cancel = {}) {
   Outcome out;
   runner.memory().clear(0);
-  const auto filled = prefill(runner, 0, task.prompt, {}, cancel);
+  if (source) EXPECT_TRUE(source->begin(0).ok());
+  const auto filled = prefill_for_drafts(runner, 0, task.prompt, {}, source, cancel);
   EXPECT_TRUE(filled.ok()) << filled.error().message;
   auto sampler = Sampler::create(task.sampling, tokenizer, runner.model().n_vocab(), runner.options().n_ctx);
   EXPECT_TRUE(sampler.ok()) << sampler.error().message;
@@ -75,7 +77,6 @@ inline Outcome decode(LmRunner& runner, const Tokenizer& tokenizer, const Task& 
       }
       return {};
     }
-    TRY(source->begin(0));
     Tokens history = task.prompt;
     history.push_back(first.id);
     SpeculativeDecoder decoder(runner, 0, *source, task.drafts, std::move(history));

@@ -1,14 +1,18 @@
 // Drafts on synthetic models of every registered architecture, F32 weights and caches, one thread: rounding differs
 // from a run without drafts by the order of F32 sums only, so that greedy and seeded texts are equal.
 #include <cmath>
+#include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "lm/language_model.h"
 #include "runtime/speculative/decode_both.h"
 #include "runtime/speculative/draft_model.h"
+#include "runtime/speculative/nextn_drafts.h"
 #include "runtime/speculative/prompt_lookup.h"
 #include "support/byte_tokenizer.h"
+#include "support/numbers.h"
 #include "support/tiny_models.h"
 
 namespace hocket::test {
@@ -23,13 +27,19 @@ Tokens some_tokens(std::size_t n, uint32_t seed) {
   return tokens;
 }
 
-std::unique_ptr<LmRunner> make_runner(const LanguageModel& model) {
+RunnerOptions exact_options(std::size_t n_rollback) {
   RunnerOptions options;
   options.n_ctx = 256;
   options.n_batch = 64;
   options.n_threads = 1;
   options.cache_k = options.cache_v = CacheType::kF32;
-  auto made = LmRunner::create(model, options);
+  options.n_rollback = n_rollback;
+  return options;
+}
+
+// n_rollback: 1 makes recurrent models evaluate accepted tokens again, more lets them take rejected ones back.
+std::unique_ptr<LmRunner> make_runner(const LanguageModel& model, std::size_t n_rollback = 1) {
+  auto made = LmRunner::create(model, exact_options(n_rollback));
   EXPECT_TRUE(made.ok()) << made.error().message;
   return std::move(*made);
 }
@@ -51,8 +61,8 @@ class SpeculativeTiny : public testing::TestWithParam<std::string> {
     task_.sampling.ignore_eos = true;
     task_.generation.max_tokens = 200;
   }
-  Outcome run(DraftSource* source) {
-    const auto runner = make_runner(*model_);
+  Outcome run(DraftSource* source, std::size_t n_rollback = 1) {
+    const auto runner = make_runner(*model_, n_rollback);
     return decode(*runner, *tokenizer_, task_, source);
   }
 
@@ -92,6 +102,9 @@ TEST_P(SpeculativeTiny, GreedyTextIsEqualWithADraftModel) {
   const Outcome astray = run(&stranger);
   expect_equal(astray, without);
   EXPECT_GT(astray.counts.n_drafted, astray.counts.n_accepted);
+  const Outcome taken_back = run(&stranger, 4);
+  expect_equal(taken_back, without);
+  EXPECT_GT(taken_back.counts.n_drafted, taken_back.counts.n_accepted);
 }
 
 TEST_P(SpeculativeTiny, SampledTextIsEqualWithTheSameSeed) {
@@ -117,6 +130,88 @@ INSTANTIATE_TEST_SUITE_P(Architectures, SpeculativeTiny, testing::ValuesIn(suppo
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// NextN blocks. With random weights their guesses are mostly wrong, which is what has to be taken back.
+class SpeculativeNextn : public testing::TestWithParam<std::string> {};
+
+TEST_P(SpeculativeNextn, GreedyTextIsEqual) {
+  const auto tokenizer = fake::byte_tokenizer();
+  const auto metadata = tiny_metadata_with_nextn(GetParam());
+  ASSERT_TRUE(metadata.has_value());
+  const auto model = LanguageModel::synthetic(*metadata, 7, static_cast<int64_t>(tokenizer->size()));
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  Task task;
+  task.prompt = some_tokens(80, 5);  // more than a batch
+  task.sampling = greedy();
+  task.sampling.ignore_eos = true;
+  task.generation.max_tokens = 100;
+  const Outcome without = decode(*make_runner(**model), *tokenizer, task, nullptr);
+  for (const std::size_t n_rollback : {1u, 4u}) {
+    auto block = std::move(*LmRunner::create_nextn(**model, exact_options(1)));
+    NextnDrafts drafts(*block, {0.01, (*model)->summary().n_embd, tokenizer->size(), {}});
+    const auto runner = make_runner(**model, n_rollback);
+    const Outcome with = decode(*runner, *tokenizer, task, &drafts);
+    expect_equal(with, without);
+    EXPECT_GT(with.counts.n_drafted, with.counts.n_accepted);
+    EXPECT_EQ(block->memory().length(0), with.n_remembered) << "the block does not stand where the model stands";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, SpeculativeNextn,
+                         testing::Values("bailingmoe3", "deepseek2", "glm-dsa", "glm4moe", "qwen35", "qwen35moe"),
+                         [](const auto& test) { return test_name(test.param); });
+
+// Always drafts as much as it may.
+struct Eager : DraftSource {
+  explicit Eager(DraftSource& of) : source(of) {}
+  DraftTraits traits() const override {
+    DraftTraits traits = source.traits();
+    traits.acceptance = 0.999;
+    return traits;
+  }
+  Result<void> begin(std::size_t n_kept) override { return source.begin(n_kept); }
+  Result<Draft> propose(const DraftRequest& request) override { return source.propose(request); }
+  Result<void> accept(const TargetStep& step) override { return source.accept(step); }
+  DraftSource& source;
+};
+
+// A block that was made to guess right sometimes: the golden model's own steps, through the whole decoder.
+TEST(SpeculativeNextnGolden, AcceptsWhatTheReferenceAccepted) {
+  const std::string folder = HOCKET_TEST_DATA "/lm/mtp/";
+  const nlohmann::json index = nlohmann::json::parse(std::ifstream(folder + "index.json"));
+  for (const auto& entry : index["models"]) {
+    SCOPED_TRACE(entry["model"].get<std::string>());
+    auto file = GgufFile::open(folder + entry["model"].get<std::string>());
+    ASSERT_TRUE(file.ok());
+    const auto model = LanguageModel::load(std::shared_ptr<const GgufFile>(std::move(*file)), {});
+    ASSERT_TRUE(model.ok()) << model.error().message;
+    const auto runner = make_runner(**model, 4);
+    auto block = std::move(*LmRunner::create_nextn(**model, exact_options(1)));
+    NextnDrafts nextn(*block, {0.0, (*model)->summary().n_embd, (*model)->n_vocab(), {}});
+    Eager drafts(nextn);
+    // The reference's first step verifies the last token of the prompt.
+    const std::vector<TokenId> prompt = entry["prompt_ids"];
+    const std::span<const TokenId> before = std::span(prompt).first(prompt.size() - 1);
+    ASSERT_TRUE(drafts.begin(0).ok());
+    ASSERT_TRUE(prefill_for_drafts(*runner, 0, before, {}, &drafts, {}).ok());
+    Tokens history = prompt, generated;
+    for (const auto& step : entry["steps"]) {
+      const std::size_t n_before = history.size();
+      SpeculativeDecoder decoder(*runner, 0, drafts, {.n_max = 3}, history);
+      const auto stepped = decoder.step(4,
+                                        [&](std::span<const float> row) -> Result<SpeculativeDecoder::Drawn> {
+                                          history.push_back(static_cast<TokenId>(argmax(row)));
+                                          return SpeculativeDecoder::Drawn{history.back(), false};
+                                        },
+                                        {}, {});
+      ASSERT_TRUE(stepped.ok()) << stepped.error().message;
+      ASSERT_EQ(decoder.counts().n_drafted, 3u);
+      EXPECT_EQ(decoder.counts().n_accepted, step["accepted"].get<std::size_t>());
+      EXPECT_EQ(Tokens(history.begin() + static_cast<std::ptrdiff_t>(n_before), history.end()),
+                step["main"].get<Tokens>());
+    }
+  }
+}
 
 // The two tokens after a fixed history, drawn 3000 times with the seeds 1…3000, each time from a verify step whose
 // draft is the most probable pair. Expected: the product of the chain's probabilities, from logits without drafts.
