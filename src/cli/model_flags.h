@@ -26,11 +26,17 @@ struct ModelFlags {
   bool no_repack = false;
   std::string device;
   bool list_devices = false;
+  std::string draft_model;
+  bool lookup = false;
+  std::optional<std::size_t> draft_max;
+  float draft_p_min = DraftOptions().p_min;
 
   RunnerOptions runner() const;
   LoadOptions load() const;
   ModelSessionOptions session() const;
-  void apply(ServiceOptions& options) const;
+  // kInvalid names the flag.
+  Result<DraftOptions> drafts() const;
+  Result<void> apply(ServiceOptions& options) const;
 };
 
 // -m/--model, and as a positional argument too where `positional` says so ("FILE").
@@ -38,12 +44,14 @@ CLI::Option* add_model_flag(CLI::App& app, ModelFlags& flags, bool positional);
 // -c, -t, -b, -ctk, -ctv, -fa, --no-mmap, …
 void add_runner_flags(CLI::App& app, ModelFlags& flags);
 void add_context_flag(CLI::App& app, ModelFlags& flags, const std::string& description);
+// --draft-model, --lookup, …: several tokens a step.
+void add_draft_flags(CLI::App& app, ModelFlags& flags);
 // --temp, --top-k, …: what requests get that do not say otherwise.
 void add_sampling_flags(CLI::App& app, GenerationParams& params);
 
 // Numbers with an optional K (1024) or M: 4096, 4K, 256K.
 CLI::Validator size_suffix();
-// llama.cpp's flags of several letters behind one dash (-ctk, -ctv, -fa, -to, -sys) become their long names.
+// llama.cpp's flags of several letters behind one dash (-ctk, -ctv, -fa, -md, -to, -sys) become their long names.
 std::vector<std::string> expand_short_flags(int argc, char** argv);
 
 // Prints the devices that --device accepts.

@@ -27,6 +27,15 @@
 
 namespace hocket {
 
+// What proposes tokens that the model then verifies several at a time (docs/speculative.md).
+struct DraftOptions {
+  enum class Kind { kNone, kLookup, kModel };
+  Kind kind = Kind::kNone;
+  std::string model_path;            // kModel
+  std::optional<std::size_t> n_max;  // most tokens of a draft; absent: what suits the kind
+  float p_min = 0.75f;               // a model's draft ends before a token that it thinks less probable
+};
+
 struct ServiceOptions {
   std::string model_path;
   std::vector<std::string> aliases;  // the first is the id clients see; empty: the file's name without .gguf
@@ -37,6 +46,7 @@ struct ServiceOptions {
   std::string chat_template;  // Jinja source that replaces the file's; "" = the file's
   std::string pooling;        // "", "mean", "last", "cls"
   GenerationParams defaults;  // server flags for sampling
+  DraftOptions drafts;
   std::size_t max_queue = 64;
   double queue_timeout_ms = 600'000;
   double request_timeout_ms = 3'600'000;
@@ -47,6 +57,7 @@ struct ServiceOptions {
 struct ServicePlan {
   std::size_t n_ctx = 0;
   MemoryPlan memory;
+  MemoryPlan draft_memory;  // of a draft model
 };
 Result<ServicePlan> plan_service(const ServiceOptions& options);
 
@@ -57,6 +68,8 @@ struct ServiceInfo {
   ModelSummary model;
   std::size_t n_ctx = 0;
   MemoryPlan memory;
+  DraftOptions drafts;
+  MemoryPlan draft_memory;
   std::string chat_template;
   std::string bos_text, eos_text;
   std::string fingerprint;  // build and weights: "fp_…"

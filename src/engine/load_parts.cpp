@@ -40,7 +40,8 @@ Result<ServicePlan> plan_service(const ServiceOptions& options) {
   TRY_ASSIGN(const ModelSummary summary, inspect_model(*file));
   const RunnerOptions runner = resolve_runner(options, summary.n_ctx_train);
   TRY_ASSIGN(const MemoryPlan memory, plan_memory(*file, runner, options.load));
-  return ServicePlan{runner.n_ctx, memory};
+  TRY_ASSIGN(const MemoryPlan draft_memory, plan_drafting(options, runner));
+  return ServicePlan{runner.n_ctx, memory, draft_memory};
 }
 
 Result<ServiceParts> load_parts(const ServiceOptions& options) {
@@ -57,6 +58,7 @@ Result<ServiceParts> load_parts(const ServiceOptions& options) {
     if (!options.chat_template.empty()) return chat_template.error();
     log_warn("the model's chat template cannot be used: {}", chat_template.error().message);
   }
+  TRY_ASSIGN(auto draft_file, open_draft_model(options, *tokenizer));
 
   TRY_ASSIGN(auto model, LanguageModel::load(file, options.load));
   const std::size_t n_trained = model->summary().n_ctx_train;
@@ -69,10 +71,11 @@ Result<ServiceParts> load_parts(const ServiceOptions& options) {
   log_info("{} tokens of context: {} MiB weights, {} MiB cache, {} MiB compute", runner_options.n_ctx,
            memory.weight_bytes >> 20, memory.cache_bytes >> 20, memory.compute_bytes >> 20);
   TRY_ASSIGN(auto runner, LmRunner::create(*model, runner_options));
+  TRY_ASSIGN(auto drafting, load_drafting(options, std::move(draft_file), *tokenizer, *runner));
   std::string fingerprint = model_fingerprint(*file);
-  return ServiceParts{std::move(file),       std::move(tokenizer),     std::move(model),
-                      std::move(runner),     std::move(chat_template), sampling,
-                      std::move(fingerprint)};
+  return ServiceParts{std::move(file),        std::move(tokenizer),     std::move(model),
+                      std::move(runner),      std::move(chat_template), sampling,
+                      std::move(fingerprint), std::move(drafting)};
 }
 
 }  // namespace hocket

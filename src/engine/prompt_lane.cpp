@@ -30,6 +30,7 @@ Result<PromptLane::Filled> PromptLane::prefill(std::span<const TokenId> tokens, 
   CHECK(!tokens.empty());
   SequenceMemory& memory = runner_->memory();
   const std::size_t n_cached = hooks.every_row ? 0 : reusable(tokens, tenant);
+  if (drafting_) TRY(drafting_->source->begin(n_cached));
   if (n_cached == tokens.size()) {
     TRY(memory.truncate(kPromptSeq, n_cached));
     return Filled{n_cached, last_row_};
