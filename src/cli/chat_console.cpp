@@ -138,8 +138,12 @@ std::string ChatConsole::reason_text(const ReplyDone& done, FinishReason reason)
 void ChatConsole::print_numbers(const ReplyDone& done, FinishReason reason) const {
   const Timings& times = done.timings;
   const double rate = times.decode_ms > 0 ? 1000.0 * static_cast<double>(times.decode_tokens) / times.decode_ms : 0.0;
-  fmt::print(stderr, "[first token after {:.0f} ms, {} tokens, {:.1f} tokens/s, {}]\n", times.ttft_ms,
-             done.usage.completion_tokens, rate, reason_text(done, reason));
+  std::string drafts;
+  if (times.drafted_tokens > 0) {
+    drafts = fmt::format("{} of {} drafted tokens taken, ", times.accepted_tokens, times.drafted_tokens);
+  }
+  fmt::print(stderr, "[first token after {:.0f} ms, {} tokens, {:.1f} tokens/s, {}{}]\n", times.ttft_ms,
+             done.usage.completion_tokens, rate, drafts, reason_text(done, reason));
 }
 
 }  // namespace hocket

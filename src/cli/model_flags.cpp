@@ -34,12 +34,37 @@ ModelSessionOptions ModelFlags::session() const {
   return {path, !no_mmap, load(), runner()};
 }
 
-void ModelFlags::apply(ServiceOptions& options) const {
+Result<DraftOptions> ModelFlags::drafts() const {
+  DraftOptions options;
+  options.n_max = draft_max;
+  options.p_min = draft_p_min;
+  const bool mtp_given = mtp != "auto" && mtp != "off";
+  if (static_cast<int>(lookup) + static_cast<int>(!draft_model.empty()) + static_cast<int>(mtp_given) > 1)
+    return Error(ErrorCode::kInvalid, "--lookup, --draft-model and --mtp exclude each other",
+                 lookup ? "--lookup" : "--mtp");
+  if (lookup) {
+    options.kind = DraftOptions::Kind::kLookup;
+  } else if (!draft_model.empty()) {
+    options.kind = DraftOptions::Kind::kModel;
+    options.model_path = draft_model;
+  } else if (mtp_given) {
+    options.kind = DraftOptions::Kind::kNextn;
+    if (mtp != "on") options.model_path = mtp;
+  } else if (mtp == "auto") {
+    options.kind = DraftOptions::Kind::kNextnIfPresent;
+  }
+  if (draft_max == std::size_t{0}) options.kind = DraftOptions::Kind::kNone;
+  return options;
+}
+
+Result<void> ModelFlags::apply(ServiceOptions& options) const {
   options.model_path = path;
   options.use_mmap = !no_mmap;
   options.use_mlock = mlock;
   options.load = load();
   options.runner = runner();
+  TRY_ASSIGN(options.drafts, drafts());
+  return {};
 }
 
 CLI::Option* add_model_flag(CLI::App& app, ModelFlags& flags, bool positional) {
@@ -79,6 +104,28 @@ void add_runner_flags(CLI::App& app, ModelFlags& flags) {
   app.add_flag("--list-devices", flags.list_devices, "list the devices and exit")->configurable(false);
 }
 
+void add_draft_flags(CLI::App& app, ModelFlags& flags) {
+  const std::string group = "Drafts";
+  app.add_option("--mtp", flags.mtp,
+                 "draft with the model's NextN block: auto (where the file has one), on, off, or a FILE that holds it")
+      ->type_name("auto|on|off|FILE")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--draft-model,--model-draft", flags.draft_model,
+                 "smaller GGUF model of the same vocabulary that drafts tokens (short: -md)")
+      ->group(group);
+  app.add_flag("--lookup", flags.lookup, "draft what followed the last tokens earlier in the text")->group(group);
+  app.add_option("--draft-max,--draft-n,--draft", flags.draft_max,
+                 "most tokens of a draft (default: 3 from a model, 8 from the text)")
+      ->check(CLI::Range(0, 64))
+      ->group(group);
+  app.add_option("--draft-p-min,--draft-min-p", flags.draft_p_min,
+                 "a model's draft ends before a token less probable than this")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(group);
+}
+
 CLI::Validator size_suffix() {
   CLI::Validator validator;
   validator.name("SIZE").operation([](std::string& text) -> std::string {
@@ -98,9 +145,10 @@ CLI::Validator size_suffix() {
 }
 
 std::vector<std::string> expand_short_flags(int argc, char** argv) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLongNames{{{"-ctk", "--cache-type-k"},
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kLongNames{{{"-ctk", "--cache-type-k"},
                                                                                             {"-ctv", "--cache-type-v"},
                                                                                             {"-fa", "--flash-attn"},
+                                                                                            {"-md", "--draft-model"},
                                                                                             {"-to", "--timeout"},
                                                                                             {"-sys", "--system"}}};
   std::vector<std::string> out;

@@ -27,11 +27,18 @@ struct ModelFlags {
   bool no_repack = false;
   std::string device;
   bool list_devices = false;
+  std::string draft_model;
+  std::string mtp = "auto";
+  bool lookup = false;
+  std::optional<std::size_t> draft_max;
+  float draft_p_min = DraftOptions().p_min;
 
   RunnerOptions runner() const;
   LoadOptions load() const;
   ModelSessionOptions session() const;
-  void apply(ServiceOptions& options) const;
+  // kInvalid names the flag.
+  Result<DraftOptions> drafts() const;
+  Result<void> apply(ServiceOptions& options) const;
 };
 
 // -m/--model, and as a positional argument too where `positional` says so ("FILE").
@@ -41,10 +48,12 @@ void add_runner_flags(CLI::App& app, ModelFlags& flags);
 // --ctx-checkpoints, for commands that keep conversations.
 void add_checkpoint_flag(CLI::App& app, ModelFlags& flags);
 void add_context_flag(CLI::App& app, ModelFlags& flags, const std::string& description);
+// --mtp, --draft-model, --lookup, …: several tokens a step.
+void add_draft_flags(CLI::App& app, ModelFlags& flags);
 
 // Numbers with an optional K (1024) or M: 4096, 4K, 256K.
 CLI::Validator size_suffix();
-// llama.cpp's flags of several letters behind one dash (-ctk, -ctv, -fa, -to, -sys) become their long names.
+// llama.cpp's flags of several letters behind one dash (-ctk, -ctv, -fa, -md, -to, -sys) become their long names.
 std::vector<std::string> expand_short_flags(int argc, char** argv);
 
 // Prints the devices that --device accepts.

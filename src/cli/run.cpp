@@ -28,7 +28,7 @@ struct RunFlags {
 bool names_model(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     if (word == "--") return false;
-    if (word.compare(0, 7, "--model") == 0 || (word.compare(0, 2, "-m") == 0)) return true;
+    if (word == "--model" || word.compare(0, 8, "--model=") == 0 || word.compare(0, 2, "-m") == 0) return true;
   }
   return false;
 }
@@ -73,7 +73,7 @@ int run(RunFlags& flags, bool model_on_command_line) {
   if (!prompt) return usage_failure(prompt.error().message);
 
   ServiceOptions options;
-  flags.model.apply(options);
+  if (const auto applied = flags.model.apply(options); !applied) return report_failure(applied.error());
   options.max_n = 1;
   options.request_timeout_ms = 0;
   if (!flags.template_file.empty()) {
@@ -111,6 +111,7 @@ Command add_run(CLI::App& root, const std::vector<std::string>& words) {
   add_runner_flags(*app, flags->model);
   add_checkpoint_flag(*app, flags->model);
   app->add_flag("--mlock", flags->model.mlock, "keep the mapped weights in memory");
+  add_draft_flags(*app, flags->model);
   add_sampling_flags(*app, flags->console.params);
   const bool named = names_model(words);
   return {app, [flags, named] { return run(*flags, named); }};

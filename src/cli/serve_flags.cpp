@@ -35,7 +35,7 @@ Result<ServiceOptions> ServeFlags::service() const {
   TRY(require_model(model));
   TRY(check_sampling_flags(defaults));
   ServiceOptions options;
-  model.apply(options);
+  TRY(model.apply(options));
   options.aliases = aliases;
   options.chat_template = chat_template;
   if (!chat_template_file.empty()) {
@@ -171,6 +171,7 @@ void add_serve_flags(CLI::App& app, ServeFlags& flags) {
       ->check(seconds_range)
       ->capture_default_str()
       ->group(requests);
+  add_draft_flags(app, flags.model);
   add_sampling_flags(app, flags.defaults);
 
   const std::string operation = "Operation";

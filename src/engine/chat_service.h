@@ -27,6 +27,16 @@
 
 namespace hocket {
 
+// What proposes tokens that the model then verifies several at a time (docs/speculative.md).
+struct DraftOptions {
+  // kNextnIfPresent: the model's NextN block where its file has one, else none.
+  enum class Kind { kNone, kLookup, kModel, kNextn, kNextnIfPresent };
+  Kind kind = Kind::kNone;
+  std::string model_path;            // kModel; kNextn: a file with the block, empty: the model's own
+  std::optional<std::size_t> n_max;  // most tokens of a draft; absent: what suits the kind
+  float p_min = 0.75f;               // a model's draft ends before a token that it thinks less probable
+};
+
 struct ServiceOptions {
   std::string model_path;
   std::vector<std::string> aliases;  // the first is the id clients see; empty: the file's name without .gguf
@@ -37,6 +47,7 @@ struct ServiceOptions {
   std::string chat_template;  // Jinja source that replaces the file's; "" = the file's
   std::string pooling;        // "", "mean", "last", "cls"
   GenerationParams defaults;  // server flags for sampling
+  DraftOptions drafts;
   std::size_t max_queue = 64;
   double queue_timeout_ms = 600'000;
   double request_timeout_ms = 3'600'000;
@@ -48,6 +59,7 @@ struct ServicePlan {
   std::size_t n_ctx = 0;
   std::size_t n_ctx_train = 0;  // 0: the file does not say
   MemoryPlan memory;
+  MemoryPlan draft_memory;  // of a draft model
 };
 Result<ServicePlan> plan_service(const ServiceOptions& options);
 // The same at each of these context sizes.
@@ -60,6 +72,8 @@ struct ServiceInfo {
   ModelSummary model;
   std::size_t n_ctx = 0;
   MemoryPlan memory;
+  DraftOptions drafts;
+  MemoryPlan draft_memory;
   std::string chat_template;
   std::string bos_text, eos_text;
   std::string fingerprint;  // build and weights: "fp_…"

@@ -66,7 +66,7 @@ Result<void> GenerationJob::run_prompt(PromptLane& lane, std::size_t prompt_inde
   const std::size_t n_together = std::clamp<std::size_t>(n_fit, 1, lane.runner().options().n_batch);
   for (std::size_t at = 0; at < choices.size(); at += n_together) {
     const std::size_t n = std::min(n_together, choices.size() - at);
-    TRY(decode(lane, filled.last_row, std::span(choices).subspan(at, n)));
+    TRY(decode(lane, prompt, max_tokens, filled.last_row, std::span(choices).subspan(at, n)));
   }
   for (const ChoiceRun& choice : choices) {
     usage_.completion_tokens += choice.n_tokens();
@@ -143,15 +143,13 @@ std::vector<ChoiceRun> GenerationJob::make_choices(const PreparedPrompt& prompt,
   return choices;
 }
 
-Result<void> GenerationJob::decode(PromptLane& lane, std::span<const float> first_row, std::span<ChoiceRun> choices) {
-  // A single choice goes on in the prompt's own sequence.
-  LmRunner& runner = lane.runner();
+Result<void> GenerationJob::decode(PromptLane& lane, const PreparedPrompt& prompt, std::size_t max_tokens,
+                                   std::span<const float> first_row, std::span<ChoiceRun> choices) {
   const bool forked = plan_.n_choices > 1;
-  const auto sequence_of = [&](std::size_t i) { return forked ? static_cast<SeqId>(i + 1) : PromptLane::kPromptSeq; };
   if (forked) {
     lane.clear_forks();
     for (std::size_t i = 0; i < choices.size(); ++i) {
-      TRY(runner.memory().fork(PromptLane::kPromptSeq, sequence_of(i)));
+      TRY(lane.runner().memory().fork(PromptLane::kPromptSeq, sequence_of(i)));
     }
   }
   for (ChoiceRun& choice : choices) TRY(choice.advance(first_row));
@@ -159,6 +157,21 @@ Result<void> GenerationJob::decode(PromptLane& lane, std::span<const float> firs
   control().completion_tokens += choices.size();
 
   const auto start = Clock::now();
+  if (lane.drafting() && !forked) {
+    TRY(decode_with_drafts(lane, prompt, max_tokens, choices.front()));
+  } else {
+    TRY(decode_together(lane, choices));
+  }
+  timings_.decode_ms += ms_since(start);
+  return {};
+}
+
+SeqId GenerationJob::sequence_of(std::size_t choice) const {
+  return plan_.n_choices > 1 ? static_cast<SeqId>(choice + 1) : PromptLane::kPromptSeq;
+}
+
+Result<void> GenerationJob::decode_together(PromptLane& lane, std::span<ChoiceRun> choices) {
+  LmRunner& runner = lane.runner();
   std::vector<BatchToken> batch;
   std::vector<std::size_t> active;
   while (true) {
@@ -170,7 +183,7 @@ Result<void> GenerationJob::decode(PromptLane& lane, std::span<const float> firs
       batch.push_back({choices[i].last_token(), sequence_of(i), true});
       active.push_back(i);
     }
-    if (active.empty()) break;
+    if (active.empty()) return {};
     const auto step_start = Clock::now();
     TRY(runner.step(batch, StepOutput::kLogits, control().cancel));
     timings_.decode_compute_ms += ms_since(step_start);
@@ -178,7 +191,34 @@ Result<void> GenerationJob::decode(PromptLane& lane, std::span<const float> firs
     timings_.decode_tokens += active.size();
     control().completion_tokens += active.size();
   }
-  timings_.decode_ms += ms_since(start);
+}
+
+Result<void> GenerationJob::decode_with_drafts(PromptLane& lane, const PreparedPrompt& prompt, std::size_t max_tokens,
+                                               ChoiceRun& choice) {
+  std::vector<TokenId> history = prompt.ids;
+  history.push_back(choice.last_token());
+  SpeculativeDecoder decoder(lane.runner(), PromptLane::kPromptSeq, *lane.drafting()->source, lane.drafting()->settings,
+                             std::move(history));
+  const auto draw = [&](std::span<const float> row) -> Result<SpeculativeDecoder::Drawn> {
+    TRY(choice.advance(row));
+    ++timings_.decode_tokens;
+    ++control().completion_tokens;
+    return SpeculativeDecoder::Drawn{choice.last_token(), choice.ended()};
+  };
+  const auto check = [&] { return control().check(); };
+  while (!choice.ended()) {
+    TRY(check());
+    const DraftCounts before = decoder.counts();
+    const auto step_start = Clock::now();
+    TRY(decoder.step(max_tokens - choice.n_tokens(), draw, control().cancel, check));
+    timings_.decode_compute_ms += ms_since(step_start);
+    const std::size_t n_drafted = decoder.counts().n_drafted - before.n_drafted;
+    const std::size_t n_accepted = decoder.counts().n_accepted - before.n_accepted;
+    timings_.drafted_tokens += n_drafted;
+    timings_.accepted_tokens += n_accepted;
+    control().drafted_tokens += n_drafted;
+    control().accepted_tokens += n_accepted;
+  }
   return {};
 }
 

@@ -1,7 +1,8 @@
 // engine/generation_job.h: one chat or completion request while it runs: prompts, choices, events.
 //
 // Every prompt is evaluated once; its choices start from copies of that state and go on together, one token of each a
-// step, as far as the context has room for all of them; else in groups.
+// step, as far as the context has room for all of them; else in groups. A single choice goes on in the prompt's own
+// sequence, with drafts where the service has a source of them.
 //
 // Owns     everything the request needs. Borrows the tokenizer.
 // Threads  see job.h.
@@ -53,7 +54,14 @@ class GenerationJob : public Job {
  private:
   Result<void> run_prompt(PromptLane& lane, std::size_t prompt_index);
   Result<PromptLane::Filled> fill(PromptLane& lane, const PreparedPrompt& prompt, std::vector<TokenLogprobs>& echoed);
-  Result<void> decode(PromptLane& lane, std::span<const float> first_row, std::span<ChoiceRun> choices);
+  Result<void> decode(PromptLane& lane, const PreparedPrompt& prompt, std::size_t max_tokens,
+                      std::span<const float> first_row, std::span<ChoiceRun> choices);
+  // Where a choice of the group goes on.
+  SeqId sequence_of(std::size_t choice) const;
+  // After the first token.
+  Result<void> decode_together(PromptLane& lane, std::span<ChoiceRun> choices);
+  Result<void> decode_with_drafts(PromptLane& lane, const PreparedPrompt& prompt, std::size_t max_tokens,
+                                  ChoiceRun& choice);
   void push_echo(const PreparedPrompt& prompt, std::size_t first_choice, const std::vector<TokenLogprobs>& echoed);
   std::vector<ChoiceRun> make_choices(const PreparedPrompt& prompt, std::size_t first_choice, std::size_t max_tokens);
 

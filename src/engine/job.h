@@ -31,9 +31,17 @@ struct JobControl {
   std::atomic<std::size_t> prompt_done{0};
   std::size_t prompt_total = 0;  // set before the job is queued
   std::atomic<std::size_t> completion_tokens{0};
+  std::atomic<std::size_t> drafted_tokens{0}, accepted_tokens{0};
 
   RequestStatus status() const {
-    return {id, phase.load(), prompt_done.load(), prompt_total, completion_tokens.load(), ms_since(submitted)};
+    return {id,
+            phase.load(),
+            prompt_done.load(),
+            prompt_total,
+            completion_tokens.load(),
+            drafted_tokens.load(),
+            accepted_tokens.load(),
+            ms_since(submitted)};
   }
   Error cancelled() const {
     if (!draining) return Error(ErrorCode::kCancelled, "the request was cancelled");

@@ -38,11 +38,13 @@ void warn_if_short(const MemoryPlan& memory, const std::string& device) {
 
 }  // namespace
 
-RunnerOptions resolve_runner(const ServiceOptions& options, std::size_t n_trained) {
+RunnerOptions resolve_runner(const ServiceOptions& options, const ModelSummary& summary) {
+  const std::size_t n_trained = summary.n_ctx_train;
   RunnerOptions runner = options.runner;
   if (runner.n_ctx == 0) runner.n_ctx = n_trained == 0 ? kDefaultContext : std::min(n_trained, kDefaultContext);
   // Sequence 0 keeps the prompt; the choices of one request go on in copies.
   if (options.max_n > 1) runner.n_seqs = static_cast<std::size_t>(options.max_n) + 1;
+  runner.n_rollback = n_drafted_at_most(options.drafts) + 1;
   return runner;
 }
 
@@ -58,14 +60,17 @@ Result<std::vector<ServicePlan>> plan_contexts(const ServiceOptions& options, co
   for (const std::size_t n_ctx : sizes) {
     ServiceOptions sized = options;
     sized.runner.n_ctx = n_ctx;
-    const RunnerOptions runner = resolve_runner(sized, summary.n_ctx_train);
-    TRY_ASSIGN(const MemoryPlan memory, plan_memory(*file, runner, options.load));
-    plans.push_back({runner.n_ctx, summary.n_ctx_train, memory});
+    sized.drafts = resolve_drafts(options.drafts, summary);
+    const RunnerOptions runner = resolve_runner(sized, summary);
+    TRY_ASSIGN(const MemoryPlan memory, plan_memory(*file, runner, load_for_drafts(sized)));
+    TRY_ASSIGN(const MemoryPlan draft_memory, plan_drafting(sized, *file, runner));
+    plans.push_back({runner.n_ctx, summary.n_ctx_train, memory, draft_memory});
   }
   return plans;
 }
 
-Result<ServiceParts> load_parts(const ServiceOptions& options) {
+Result<ServiceParts> load_parts(const ServiceOptions& asked) {
+  ServiceOptions options = asked;
   GgufOptions file_options;
   file_options.use_mmap = options.use_mmap;
   file_options.use_mlock = options.use_mlock;
@@ -79,24 +84,29 @@ Result<ServiceParts> load_parts(const ServiceOptions& options) {
     if (!options.chat_template.empty()) return chat_template.error();
     log_warn("the model's chat template cannot be used: {}", chat_template.error().message);
   }
-
   TRY_ASSIGN(const ModelSummary summary, inspect_model(*file));
+  options.drafts = resolve_drafts(options.drafts, summary);
+  if (options.drafts.kind == DraftOptions::Kind::kNextn && options.drafts.model_path.empty() && !summary.nextn)
+    return Error(ErrorCode::kUnsupported, "the model's file has no NextN block to draft with", "mtp");
+  TRY_ASSIGN(auto draft_file, open_draft_model(options, *tokenizer));
+
   const std::size_t n_trained = summary.n_ctx_train;
-  const RunnerOptions runner_options = resolve_runner(options, n_trained);
+  const RunnerOptions runner_options = resolve_runner(options, summary);
   if (n_trained != 0 && runner_options.n_ctx > n_trained) {
     log_warn("the context of {} tokens is longer than the {} that the model was trained with", runner_options.n_ctx,
              n_trained);
   }
-  TRY_ASSIGN(const MemoryPlan memory, plan_memory(*file, runner_options, options.load));
+  TRY_ASSIGN(const MemoryPlan memory, plan_memory(*file, runner_options, load_for_drafts(options)));
   log_info("{} tokens of context: {} MiB weights, {} MiB cache, {} MiB compute", runner_options.n_ctx,
            memory.weight_bytes >> 20, memory.cache_bytes >> 20, memory.compute_bytes >> 20);
   warn_if_short(memory, options.load.device);
-  TRY_ASSIGN(auto model, LanguageModel::load(file, options.load));
+  TRY_ASSIGN(auto model, LanguageModel::load(file, load_for_drafts(options)));
   TRY_ASSIGN(auto runner, LmRunner::create(*model, runner_options));
+  TRY_ASSIGN(auto drafting, load_drafting(options, std::move(draft_file), *tokenizer, *runner));
   std::string fingerprint = model_fingerprint(*file);
-  return ServiceParts{std::move(file),       std::move(tokenizer),     std::move(model),
-                      std::move(runner),     std::move(chat_template), sampling,
-                      std::move(fingerprint)};
+  return ServiceParts{std::move(file),        std::move(tokenizer),     std::move(model),
+                      std::move(runner),      std::move(chat_template), sampling,
+                      std::move(fingerprint), std::move(drafting)};
 }
 
 }  // namespace hocket

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "runtime/speculative/draft_prefill.h"
 
 namespace hocket {
 
@@ -30,6 +31,7 @@ Result<PromptLane::Filled> PromptLane::prefill(std::span<const TokenId> tokens, 
   CHECK(!tokens.empty());
   SequenceMemory& memory = runner_->memory();
   const std::size_t n_cached = hooks.every_row ? 0 : reusable(tokens, tenant);
+  if (drafting_) TRY(drafting_->source->begin(n_cached));
   if (n_cached == tokens.size()) {
     TRY(memory.truncate(kPromptSeq, n_cached));
     return Filled{n_cached, last_row_};
@@ -49,7 +51,8 @@ Result<PromptLane::Filled> PromptLane::prefill(std::span<const TokenId> tokens, 
     if (n_done % runner_->options().n_batch == 0) runner_->memory().checkpoint(kPromptSeq);
     return hooks.on_progress ? hooks.on_progress(n_done) : Result<void>();
   };
-  TRY(hocket::prefill(*runner_, kPromptSeq, tokens, recording, cancel));
+  DraftSource* source = drafting_ ? drafting_->source.get() : nullptr;
+  TRY(prefill_for_drafts(*runner_, kPromptSeq, tokens, recording, source, cancel));
   memory.checkpoint(kPromptSeq);  // for the same prompt again
   const std::span<const float> row = runner_->output(runner_->n_outputs() - 1);
   last_row_.assign(row.begin(), row.end());

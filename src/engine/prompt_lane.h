@@ -5,7 +5,7 @@
 // or the whole prompt with the logits of its last token when both prompts are equal. State that came from generated
 // tokens is never kept.
 //
-// Owns     the record of sequence 0 and a copy of one row of logits. Borrows the runner.
+// Owns     the record of sequence 0 and a copy of one row of logits. Borrows the runner and what drafts for it.
 // Threads  one user at a time.
 // Errors   prefill(): those of the steps and of `hooks`.
 // Cost     a comparison of token ids beside the steps that are left.
@@ -18,6 +18,7 @@
 
 #include "base/cancel.h"
 #include "base/result.h"
+#include "engine/drafting.h"
 #include "lm/runner.h"
 #include "runtime/generation.h"
 
@@ -25,11 +26,14 @@ namespace hocket {
 
 class PromptLane {
  public:
-  explicit PromptLane(LmRunner& runner) : runner_(&runner) {}
+  // `drafting` may be nullptr.
+  explicit PromptLane(LmRunner& runner, const Drafting* drafting = nullptr) : runner_(&runner), drafting_(drafting) {}
 
   static constexpr SeqId kPromptSeq = 0;
 
   LmRunner& runner() { return *runner_; }
+  // Its source has begun the present prompt after prefill().
+  const Drafting* drafting() const { return drafting_; }
 
   struct Filled {
     std::size_t n_cached = 0;         // tokens that needed no step
@@ -48,6 +52,7 @@ class PromptLane {
   std::size_t reusable(std::span<const TokenId> tokens, const std::string& tenant) const;
 
   LmRunner* runner_;
+  const Drafting* drafting_;
   std::vector<TokenId> tokens_;  // of sequence 0, evaluated in chunks
   std::string tenant_;
   std::vector<float> last_row_;  // after all of tokens_; empty while a prefill is incomplete

@@ -95,6 +95,7 @@ struct Timings {
   double queue_ms = 0, prefill_ms = 0, decode_ms = 0, ttft_ms = 0, total_ms = 0;
   double decode_compute_ms = 0;  // of decode_ms, without sampling and text
   std::size_t prefill_tokens = 0, decode_tokens = 0;
+  std::size_t drafted_tokens = 0, accepted_tokens = 0;  // proposed; those of them that were generated
 };
 
 // What a reply is made of, in order. Every choice gets any number of deltas and one ChoiceFinished; the reply ends with
@@ -136,6 +137,7 @@ struct RequestStatus {
   std::size_t prompt_tokens = 0;  // evaluated so far
   std::size_t prompt_total = 0;
   std::size_t completion_tokens = 0;
+  std::size_t drafted_tokens = 0, accepted_tokens = 0;
   double age_ms = 0;
 };
 

@@ -70,7 +70,7 @@ LocalChatService::LocalChatService(ServiceParts parts, const ServiceOptions& opt
       pooling_(pooling),
       n_ctx_(parts_.runner->options().n_ctx),
       prompts_(*parts_.tokenizer, std::move(parts_.chat_template), n_ctx_),
-      lane_(*parts_.runner),
+      lane_(*parts_.runner, parts_.drafting.get()),
       queue_(std::make_shared<RequestQueue>(options.max_queue)) {
   info_.aliases = options.aliases;
   info_.model_id = options.aliases.empty() ? model_name(options.model_path) : options.aliases.front();
@@ -78,6 +78,8 @@ LocalChatService::LocalChatService(ServiceParts parts, const ServiceOptions& opt
   info_.model = parts_.model->summary();
   info_.n_ctx = n_ctx_;
   info_.memory = parts_.model->plan(parts_.runner->options());
+  info_.drafts = resolve_drafts(options.drafts, parts_.model->summary());
+  if (parts_.drafting) info_.draft_memory = parts_.drafting->memory;
   info_.bos_text = token_text(*parts_.tokenizer, parts_.tokenizer->special().bos);
   info_.eos_text = token_text(*parts_.tokenizer, parts_.tokenizer->special().eos);
   info_.fingerprint = parts_.fingerprint;

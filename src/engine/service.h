@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/chat_service.h"
+#include "engine/drafting.h"
 #include "engine/embeddings.h"
 #include "engine/generation_job.h"
 #include "engine/prompt_builder.h"
@@ -27,10 +28,11 @@ struct ServiceParts {
   Result<std::unique_ptr<ChatTemplate>> chat_template;  // an error makes chat requests fail with it
   SamplingParams model_sampling;                        // what the file recommends
   std::string fingerprint;
+  std::unique_ptr<Drafting> drafting = nullptr;  // nullptr: one token a step
 };
 
 // The runner's options that the service will use for a model trained with n_trained tokens (0: unknown).
-RunnerOptions resolve_runner(const ServiceOptions& options, std::size_t n_trained);
+RunnerOptions resolve_runner(const ServiceOptions& options, const ModelSummary& summary);
 // Reads the parts from options.model_path.
 Result<ServiceParts> load_parts(const ServiceOptions& options);
 // Starts the generation thread.

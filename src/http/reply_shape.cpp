@@ -40,6 +40,10 @@ Json timings_json(const ReplyDone& done) {
   json["predicted_ms"] = t.decode_ms;
   json["predicted_per_token_ms"] = per(t.decode_ms, predicted_n);
   json["predicted_per_second"] = per(1000 * predicted_n, t.decode_ms);
+  if (t.drafted_tokens > 0) {
+    json["draft_n"] = t.drafted_tokens;
+    json["draft_n_accepted"] = t.accepted_tokens;
+  }
   return json;
 }
 
@@ -185,6 +189,8 @@ Json ReplyShape::numbers(const ReplyDone& done, FinishReason reason) const {
   own["decode_tokens_per_second"] = per(1000 * static_cast<double>(t.decode_tokens), t.decode_ms);
   own["decode_compute_ms"] = t.decode_compute_ms;
   own["decode_compute_tokens_per_second"] = per(1000 * static_cast<double>(t.decode_tokens), t.decode_compute_ms);
+  own["draft_n"] = t.drafted_tokens;
+  own["draft_n_accepted"] = t.accepted_tokens;
   own["total_ms"] = t.total_ms;
   own["cached_tokens"] = done.usage.cached_tokens;
   own["cache_status"] = cache_status(done.usage);

@@ -32,6 +32,36 @@ Json meta_json(const ServiceInfo& info) {
   return meta;
 }
 
+Json memory_json(const MemoryPlan& memory) {
+  return Json::object({{"weight_bytes", memory.weight_bytes},
+                       {"cache_bytes", memory.cache_bytes},
+                       {"compute_bytes", memory.compute_bytes}});
+}
+
+const char* source_name(DraftOptions::Kind kind) {
+  switch (kind) {
+    case DraftOptions::Kind::kLookup:
+      return "lookup";
+    case DraftOptions::Kind::kModel:
+      return "model";
+    default:
+      return "mtp";
+  }
+}
+
+Json drafts_json(const ServiceInfo& info) {
+  const DraftOptions& drafts = info.drafts;
+  if (drafts.kind == DraftOptions::Kind::kNone) return nullptr;
+  Json json = Json::object();
+  json["source"] = source_name(drafts.kind);
+  json["n_max"] = drafts.n_max ? Json(*drafts.n_max) : Json(nullptr);
+  if (drafts.kind == DraftOptions::Kind::kLookup) return json;
+  if (!drafts.model_path.empty()) json["model_path"] = drafts.model_path;
+  json["p_min"] = plain(drafts.p_min);
+  json["memory"] = memory_json(info.draft_memory);
+  return json;
+}
+
 }  // namespace
 
 Json model_json(const ServiceInfo& info, const std::string& id) {
@@ -61,9 +91,8 @@ Json service_json(const ServiceInfo& info) {
   json["bos_token"] = info.bos_text;
   json["eos_token"] = info.eos_text;
   json["system_fingerprint"] = info.fingerprint;
-  json["memory"] = Json::object({{"weight_bytes", info.memory.weight_bytes},
-                                 {"cache_bytes", info.memory.cache_bytes},
-                                 {"compute_bytes", info.memory.compute_bytes}});
+  json["memory"] = memory_json(info.memory);
+  json["drafts"] = drafts_json(info);
   return json;
 }
 

@@ -31,7 +31,9 @@ struct LoadOptions {
   bool repack = true;                   // rearrange weights for faster kernels where they exist
   std::function<bool(float)> progress;  // called with 0..1; returning false cancels the load
   LayerRange layers;
-  bool nextn = true;  // load the NextN block where the file has one
+  // The NextN block: left out, loaded where the file has one, or loaded alone from a file that need not have layers.
+  enum class Nextn { kLeaveOut, kIfPresent, kAlone };
+  Nextn nextn = Nextn::kIfPresent;
 };
 
 // What a user may want to know about a model; also of one that cannot run.
@@ -59,11 +61,14 @@ class LanguageModel {
   virtual std::size_t n_vocab() const = 0;  // width of a row of logits
   // Bytes for a runner with these options, without creating it.
   virtual MemoryPlan plan(const RunnerOptions& options) const = 0;
+  // The same for LmRunner::create_nextn(); weights count only where the block was loaded alone. Nothing without a block.
+  virtual MemoryPlan plan_nextn(const RunnerOptions&) const { return {}; }
 };
 
 // Why this file can or cannot run: checks architecture, keys, tensors and shapes without reading weights.
 Result<ModelSummary> inspect_model(const GgufFile& file);
 Result<MemoryPlan> plan_memory(const GgufFile& file, const RunnerOptions& options, const LoadOptions& load);
+Result<MemoryPlan> plan_nextn_memory(const GgufFile& file, const RunnerOptions& options, const LoadOptions& load);
 
 std::vector<std::string> supported_architectures();
 

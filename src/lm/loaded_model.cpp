@@ -63,7 +63,17 @@ Result<std::unique_ptr<LoadedModel>> declare_file(const GgufFile& file, std::sha
   TRY_ASSIGN(options.n_vocab, vocabulary_size(file));
   options.repack = load.repack;
   options.layers = load.layers;
-  options.nextn = load.nextn ? LoadedModel::Nextn::kIfPresent : LoadedModel::Nextn::kLeaveOut;
+  switch (load.nextn) {
+    case LoadOptions::Nextn::kLeaveOut:
+      options.nextn = LoadedModel::Nextn::kLeaveOut;
+      break;
+    case LoadOptions::Nextn::kIfPresent:
+      options.nextn = LoadedModel::Nextn::kIfPresent;
+      break;
+    case LoadOptions::Nextn::kAlone:
+      options.nextn = LoadedModel::Nextn::kAlone;
+      break;
+  }
   return LoadedModel::declare(file.metadata(), std::make_shared<FileWeights>(std::move(shared)), options);
 }
 
@@ -106,26 +116,45 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::declare(const Metadata& metada
 
   model->weights_ = std::make_unique<WeightSet>(std::move(source), options.device, options.repack);
   WeightSet& weights = *model->weights_;
-  model->trunk_ = std::make_unique<Trunk>(*model->arch_, hp, weights, range.first, range.end);
+  const bool alone = options.nextn == Nextn::kAlone;
+  if (alone) {
+    model->arch_->make_globals(weights);
+  } else {
+    model->trunk_ = std::make_unique<Trunk>(*model->arch_, hp, weights, range.first, range.end);
+  }
   const auto first_nextn = static_cast<std::size_t>(hp.n_layer);
-  const bool wanted = hp.n_block > hp.n_layer && options.nextn != Nextn::kLeaveOut && model->trunk_->has_head();
+  const bool wanted =
+      hp.n_block > hp.n_layer && options.nextn != Nextn::kLeaveOut && (alone || model->trunk_->has_head());
   if (wanted && (options.nextn == Nextn::kRequired || NextnBlock::present(hp, weights, first_nextn)))
     model->nextn_ = std::make_unique<NextnBlock>(*model->arch_, hp, weights, first_nextn);
+  if (alone && !model->nextn_)
+    return Error(ErrorCode::kBadModel, "the file has no NextN block to draft with", hp.key("nextn_predict_layers"));
   model->summary_.nextn = model->nextn_ != nullptr;
   TRY(weights.status());
   return model;
 }
 
 MemoryPlan LoadedModel::plan(const RunnerOptions& options) const {
-  MemoryPlan plan;
+  MemoryPlan plan = trunk_ ? plan_part(*trunk_, options) : MemoryPlan();
   plan.weight_bytes = weights_->weight_bytes();
-  const std::vector<LayerMemory> layers = trunk_->memory_layout();
+  return plan;
+}
+
+MemoryPlan LoadedModel::plan_nextn(const RunnerOptions& options) const {
+  MemoryPlan plan = nextn_ ? plan_part(*nextn_, options) : MemoryPlan();
+  if (!trunk_) plan.weight_bytes = weights_->weight_bytes();
+  return plan;
+}
+
+MemoryPlan LoadedModel::plan_part(const ModelPart& part, const RunnerOptions& options) const {
+  MemoryPlan plan;
+  const std::vector<LayerMemory> layers = part.memory_layout();
   plan.cache_bytes = ModelMemory::bytes(layers, memory_options(options));
   const auto memory = ModelMemory::without_data(layers, memory_options(options), device_);
-  auto executor = Executor::create(device_, 1, trunk_->max_nodes(1));
+  auto executor = Executor::create(device_, 1, part.max_nodes(1));
   if (!executor.ok()) return plan;
-  StepGraph g(largest_step(*memory, options), *memory, trunk_->graph_options(uses_flash_attention(options), 1));
-  trunk_->build(g);
+  StepGraph g(largest_step(*memory, options), *memory, part.graph_options(uses_flash_attention(options), 1));
+  part.build(g);
   plan.compute_bytes = (*executor)->measure(g.graph());
   return plan;
 }
@@ -172,6 +201,12 @@ Result<MemoryPlan> plan_memory(const GgufFile& file, const RunnerOptions& option
   TRY_ASSIGN(const auto model, declare_file(file, borrowed(file), load));
   model->weights().place_without_data();
   return model->plan(options);
+}
+
+Result<MemoryPlan> plan_nextn_memory(const GgufFile& file, const RunnerOptions& options, const LoadOptions& load) {
+  TRY_ASSIGN(const auto model, declare_file(file, borrowed(file), load));
+  model->weights().place_without_data();
+  return model->plan_nextn(options);
 }
 
 std::vector<std::string> supported_architectures() {

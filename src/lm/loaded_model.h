@@ -17,7 +17,7 @@ namespace hocket {
 class LoadedModel final : public LanguageModel {
  public:
   // kRequired: a model that counts NextN blocks must have them (synthetic weights make every tensor).
-  enum class Nextn { kLeaveOut, kIfPresent, kRequired };
+  enum class Nextn { kLeaveOut, kIfPresent, kRequired, kAlone };
   struct DeclareOptions {
     int64_t n_vocab = 0;
     ggml_backend_dev_t device = nullptr;
@@ -32,15 +32,19 @@ class LoadedModel final : public LanguageModel {
   const ModelSummary& summary() const override { return summary_; }
   std::size_t n_vocab() const override { return static_cast<std::size_t>(hp_.n_vocab); }
   MemoryPlan plan(const RunnerOptions& options) const override;
+  MemoryPlan plan_nextn(const RunnerOptions& options) const override;
 
   void set_summary(ModelSummary summary) { summary_ = std::move(summary); }
   WeightSet& weights() { return *weights_; }
   const HParams& hparams() const { return hp_; }
   ggml_backend_dev_t device() const { return device_; }
-  const ModelPart& trunk() const { return *trunk_; }
+  const ModelPart* trunk() const { return trunk_.get(); }  // nullptr: the block was loaded alone
   const ModelPart* nextn() const { return nextn_.get(); }  // nullptr: none
 
  private:
+  // Cache and compute buffers.
+  MemoryPlan plan_part(const ModelPart& part, const RunnerOptions& options) const;
+
   HParams hp_;
   ModelSummary summary_;
   std::unique_ptr<Architecture> arch_;

@@ -36,8 +36,8 @@ StepShape largest_step(const ModelMemory& memory, const RunnerOptions& options) 
 
 Result<std::unique_ptr<LmRunner>> LmRunner::create(const LanguageModel& model, const RunnerOptions& options) {
   const auto* loaded = dynamic_cast<const LoadedModel*>(&model);
-  CHECK(loaded != nullptr);
-  TRY_ASSIGN(auto runner, StepRunner::create(*loaded, loaded->trunk(), options));
+  CHECK(loaded != nullptr && loaded->trunk() != nullptr);
+  TRY_ASSIGN(auto runner, StepRunner::create(*loaded, *loaded->trunk(), options));
   return std::unique_ptr<LmRunner>(std::move(runner));
 }
 

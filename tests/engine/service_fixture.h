@@ -165,7 +165,7 @@ class ServiceTest : public ::testing::Test {
     service.reset();
   }
 
-  // Takes `options`, `runner_options` and `script` as the test has set them.
+  // Takes `options`, `runner_options`, `script` and `drafting` as the test has set them.
   void start() {
     ServiceParts parts{nullptr, fake::byte_tokenizer(vocabulary), nullptr, nullptr, make_template(), {}, "fp_test"};
     ASSERT_NE(parts.tokenizer, nullptr);
@@ -176,6 +176,12 @@ class ServiceTest : public ::testing::Test {
     runner = fake_runner.get();
     parts.model = std::move(model);
     parts.runner = std::move(fake_runner);
+    parts.drafting = std::move(drafting);
+    if (!parts.drafting) {
+      auto loaded = load_drafting(options, nullptr, *parts.tokenizer, *parts.runner);
+      ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+      parts.drafting = std::move(*loaded);
+    }
     auto made = make_service(std::move(parts), options);
     ASSERT_TRUE(made.ok()) << made.error().message;
     service = std::move(*made);
@@ -220,6 +226,7 @@ class ServiceTest : public ::testing::Test {
   fake::ByteTokenizerOptions vocabulary;
   SamplingParams model_sampling;
   std::string chat_template;
+  std::unique_ptr<Drafting> drafting;  // nullptr: as the options say
   Gate gate;
   fake::Runner* runner = nullptr;
   std::shared_ptr<ChatService> service;

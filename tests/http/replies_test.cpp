@@ -24,6 +24,23 @@ TEST(ChatReply, NumbersHaveLlamaServersNames) {
   EXPECT_EQ(reply["timings"]["cache_n"], 2);
   EXPECT_EQ(reply["hocket"]["requested_max_tokens"], 9);
   EXPECT_EQ(reply["hocket"]["finish_reason"], "stop");
+  EXPECT_EQ(reply["hocket"]["draft_n"], 0);
+  EXPECT_FALSE(reply["timings"].contains("draft_n"));
+}
+
+TEST(ChatReply, DraftsAreCounted) {
+  TestServer server;
+  server.service->chat_script = [](const ChatRequest&) {
+    ReplyDone done = FakeChatService::done();
+    done.timings.drafted_tokens = 7;
+    done.timings.accepted_tokens = 5;
+    return std::vector<ScriptStep>{{ReplyEvent(ChoiceFinished{}), {}}, {ReplyEvent(done), {}}};
+  };
+  const Json reply = server.json("POST", "/v1/chat/completions", chat_body());
+  for (const char* where : {"timings", "hocket"}) {
+    EXPECT_EQ(reply[where]["draft_n"], 7);
+    EXPECT_EQ(reply[where]["draft_n_accepted"], 5);
+  }
 }
 
 TEST(ChatReply, TheHocketObjectIsComplete) {
@@ -250,6 +267,7 @@ TEST(Props, ShowConfiguration) {
   EXPECT_EQ(props["model_meta"], server.json("GET", "/v1/models/fake")["meta"]);
   EXPECT_EQ(props["model_path"], "fake.gguf");
   EXPECT_EQ(props["limits"]["max_n"], 8);
+  EXPECT_TRUE(props["drafts"].is_null());
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ import pytest
 
 BINARY = os.environ.get("HOCKET_BINARY", "")
 MODEL = os.environ.get("HOCKET_TEST_SMOLLM2", "")
+OTHER_MODEL = os.environ.get("HOCKET_TEST_GEMMA3", "")
 COMMANDS = ["serve", "run", "inspect", "bench", "logits", "tokenize", "perplexity"]
 
 pytestmark = pytest.mark.skipif(not BINARY, reason="HOCKET_BINARY is not set")
@@ -92,6 +93,10 @@ def test_list_devices():
         ["logits", "x.gguf", "--tokens", "1,two"],
         ["perplexity", "x.gguf"],
         ["serve", "--config", "/nonexistent.toml"],
+        ["serve", "-m", "x.gguf", "--lookup", "-md", "y.gguf"],
+        ["run", "x.gguf", "hello", "--lookup", "-md", "y.gguf"],
+        ["serve", "-m", "x.gguf", "--draft-max", "65"],
+        ["serve", "-m", "x.gguf", "--draft-p-min", "1.5"],
     ],
 )
 def test_wrong_usage_is_2(args):
@@ -151,6 +156,9 @@ def test_switches_and_short_names():
         "--cache-type-k", "f32", "--flash-attn", "off", "--timeout", "7"
     )
     assert settings(env={"HOCKET_INSECURE": "true"})["insecure"] == "true"
+    assert settings("-md", "a.gguf", "--draft", "5") == settings("--model-draft", "a.gguf", "--draft-max", "5")
+    drafts = settings(env={"HOCKET_DRAFT_MODEL": "a.gguf", "HOCKET_DRAFT_P_MIN": "0.5"})
+    assert drafts["draft-model"] == "a.gguf" and float(drafts["draft-p-min"]) == 0.5
 
 
 def test_keys_are_not_printed():
@@ -277,6 +285,29 @@ def test_run_finds_model_and_prompt(answer):
     assert run("run", MODEL, PROMPT, *ONE_SHOT, env={"HOCKET_MODEL": "/nonexistent.gguf"}).stdout == answer
     assert run("run", "-", *ONE_SHOT, stdin=PROMPT).returncode == 2
     assert run("run", MODEL, "-", *ONE_SHOT, stdin="").returncode == 2
+
+
+@needs_model
+def test_run_with_drafts(answer):
+    # A model that drafts for itself costs more than it saves: it is not asked, and the steps are the same.
+    by_model = run("run", MODEL, PROMPT, *ONE_SHOT, "--model-draft", MODEL)
+    assert by_model.returncode == 0, by_model.stderr
+    assert by_model.stdout == answer
+    text = "The red fox, the blue bird and the green frog went to the old mill by the river."
+    by_lookup = run("run", MODEL, f"Repeat three times: {text}", *ONE_SHOT, env={"HOCKET_LOOKUP": "true"})
+    assert by_lookup.returncode == 0, by_lookup.stderr
+    assert "drafted tokens taken" in by_lookup.stderr
+    plan = run("serve", "-m", MODEL, "--plan", "-md", MODEL)
+    assert "drafts" in plan.stdout, plan.stderr
+    assert run("run", MODEL, PROMPT, "-md", "/nonexistent.gguf").returncode == 1
+
+
+@needs_model
+@pytest.mark.skipif(not OTHER_MODEL, reason="HOCKET_TEST_GEMMA3 is not set")
+def test_a_draft_model_of_another_vocabulary():
+    result = run("run", MODEL, PROMPT, *ONE_SHOT, "-md", OTHER_MODEL)
+    assert result.returncode == 1
+    assert "draft model cannot be used" in result.stderr and "tokenizer" in result.stderr
 
 
 @needs_model

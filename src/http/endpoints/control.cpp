@@ -60,6 +60,8 @@ HttpResponse get_generation_status(const HttpRequest& request, const Api& api) {
     entry["prompt_tokens_done"] = status.prompt_tokens;
     entry["prompt_tokens"] = status.prompt_total;
     entry["completion_tokens"] = status.completion_tokens;
+    entry["draft_n"] = status.drafted_tokens;
+    entry["draft_n_accepted"] = status.accepted_tokens;
     entry["age_ms"] = status.age_ms;
     list.push_back(std::move(entry));
   }

@@ -115,13 +115,16 @@ TEST_P(SpeculativeTiny, SampledTextIsEqualWithTheSameSeed) {
   task_.sampling.ignore_eos = true;
   const auto twin = make_runner(*model_);
   DraftModel itself(*twin, {0.01, tokenizer_->size(), {}});
+  std::size_t n_accepted = 0, n_rejected = 0;
   for (task_.sampling.seed = 1; task_.sampling.seed <= 5; ++task_.sampling.seed) {
     const Outcome without = run(nullptr);
     const Outcome with = run(&itself);
     expect_equal(with, without);
-    EXPECT_GT(with.counts.n_accepted, 0u);
-    EXPECT_GT(with.counts.n_drafted, with.counts.n_accepted);
+    n_accepted += with.counts.n_accepted;
+    n_rejected += with.counts.n_drafted - with.counts.n_accepted;
   }
+  EXPECT_GT(n_accepted, 5u);
+  EXPECT_GT(n_rejected, 5u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, SpeculativeTiny, testing::ValuesIn(supported_architectures()),
