@@ -10,7 +10,7 @@
 // and
 //          the numbers n_prompt_tokens and n_ctx; kBusy when the queue is full (reason "queue_full") or the service
 //          drains (reason "draining").
-// Cost     status(), cancel() and info() never wait for generation.
+// Cost     status(), metrics(), cancel() and info() never wait for generation.
 #pragma once
 
 #include <chrono>
@@ -23,6 +23,7 @@
 #include "base/cancel.h"
 #include "base/result.h"
 #include "engine/requests.h"
+#include "engine/service_metrics.h"
 #include "lm/language_model.h"
 
 namespace hocket {
@@ -111,6 +112,7 @@ class ChatService {
 
   virtual Result<void> cancel(std::string_view request_id) = 0;  // kNotFound for an id that is not running or queued
   virtual std::vector<RequestStatus> status() const = 0;
+  virtual ServiceMetrics metrics() const = 0;
   // Refuses new requests (kBusy), waits for running ones up to `limit`, then cancels the rest.
   virtual void drain(std::chrono::milliseconds limit) = 0;
 };

@@ -74,6 +74,11 @@ Result<void> ChoiceRun::advance(std::span<const float> logits) {
   return {};
 }
 
+FinishReason ChoiceRun::finish_reason() const {
+  if (generation_.end() == GenerationEnd::kLength) return FinishReason::kLength;
+  return parser_ && parser_->n_tool_calls() > 0 ? FinishReason::kToolCalls : FinishReason::kStop;
+}
+
 void ChoiceRun::end() {
   // Tokens of a stop string were never shown; others without text of their own still have their log-probabilities.
   if (!logprobs_.empty() && generation_.end() != GenerationEnd::kStopString) {
@@ -81,11 +86,7 @@ void ChoiceRun::end() {
   }
   ChoiceFinished finished;
   finished.choice = index_;
-  if (generation_.end() == GenerationEnd::kLength) {
-    finished.reason = FinishReason::kLength;
-  } else if (parser_ && parser_->n_tool_calls() > 0) {
-    finished.reason = FinishReason::kToolCalls;
-  }
+  finished.reason = finish_reason();
   if (generation_.end() == GenerationEnd::kStopString) finished.stop_string = generation_.stop_string();
   channel_->push(std::move(finished));
 }

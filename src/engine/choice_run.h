@@ -27,7 +27,7 @@ class ChoiceRun {
   Result<void> advance(std::span<const float> logits);
 
   bool ended() const { return generation_.ended(); }
-  bool cut_off() const { return generation_.end() == GenerationEnd::kLength; }
+  FinishReason finish_reason() const;  // once it has ended
   TokenId last_token() const { return generation_.last_token(); }
   std::size_t n_tokens() const { return generation_.n_tokens(); }
   std::size_t n_reasoning_tokens() const { return n_reasoning_; }

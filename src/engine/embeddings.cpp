@@ -34,6 +34,8 @@ EmbeddingJob::EmbeddingJob(std::shared_ptr<JobControl> control, std::vector<std:
 
 Result<void> EmbeddingJob::run(PromptLane& lane) {
   control().phase = RequestPhase::kPrefill;
+  timings_.queue_ms = ms_since(control().queued);
+  const auto start = Clock::now();
   for (const std::vector<TokenId>& input : inputs_) {
     TRY_ASSIGN(std::vector<float> vector, embed(lane, input));
     normalise(vector, dimensions_);
@@ -41,6 +43,7 @@ Result<void> EmbeddingJob::run(PromptLane& lane) {
     out_.n_prompt_tokens += input.size();
   }
   lane.forget();
+  timings_.prefill_ms = ms_since(start);
   return {};
 }
 
@@ -75,6 +78,13 @@ Result<std::vector<float>> EmbeddingJob::embed(PromptLane& lane, const std::vect
     for (const double x : sum) vector.push_back(static_cast<float>(x / static_cast<double>(input.size())));
   }
   return vector;
+}
+
+Job::Numbers EmbeddingJob::numbers() {
+  timings_.total_ms = ms_since(control().submitted);
+  Usage usage;
+  usage.prompt_tokens = out_.n_prompt_tokens;
+  return {RequestOutcome::kEmbedding, usage, timings_};
 }
 
 void EmbeddingJob::complete() {

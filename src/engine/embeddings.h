@@ -31,6 +31,7 @@ class EmbeddingJob : public Job {
                std::optional<int> dimensions);
 
   Result<void> run(PromptLane& lane) override;
+  Numbers numbers() override;
   void complete() override;
   void fail(Error error) override;
 
@@ -44,6 +45,7 @@ class EmbeddingJob : public Job {
   Pooling pooling_;
   std::optional<int> dimensions_;
   EmbeddingResult out_;
+  Timings timings_;
   std::promise<Result<EmbeddingResult>> promise_;
   std::atomic<bool> settled_{false};
 };

@@ -20,8 +20,15 @@ Result<void> GenerationJob::run(PromptLane& lane) {
   return {};
 }
 
-void GenerationJob::complete() {
+Job::Numbers GenerationJob::numbers() {
   timings_.total_ms = ms_since(control().submitted);
+  const RequestOutcome outcome = reason_ == FinishReason::kLength      ? RequestOutcome::kLength
+                                 : reason_ == FinishReason::kToolCalls ? RequestOutcome::kToolCalls
+                                                                       : RequestOutcome::kStop;
+  return {outcome, usage_, timings_};
+}
+
+void GenerationJob::complete() {
   ReplyDetails details;
   details.max_tokens = max_tokens_.value_or(0);
   details.context_full = context_full_;
@@ -71,7 +78,8 @@ Result<void> GenerationJob::run_prompt(PromptLane& lane, std::size_t prompt_inde
   for (const ChoiceRun& choice : choices) {
     usage_.completion_tokens += choice.n_tokens();
     usage_.reasoning_tokens += choice.n_reasoning_tokens();
-    context_full_ = context_full_ || (choice.cut_off() && max_tokens == room);
+    reason_ = choice.finish_reason();
+    context_full_ = context_full_ || (reason_ == FinishReason::kLength && max_tokens == room);
   }
   return {};
 }

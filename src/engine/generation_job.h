@@ -48,6 +48,7 @@ class GenerationJob : public Job {
                 std::shared_ptr<ReplyChannel> channel);
 
   Result<void> run(PromptLane& lane) override;
+  Numbers numbers() override;
   void complete() override;
   void fail(Error error) override;
 
@@ -73,7 +74,8 @@ class GenerationJob : public Job {
   Timings timings_;
   std::optional<std::size_t> max_tokens_;  // the smallest of all prompts
   bool context_full_ = false;
-  ProcessUsage process_;  // at the start
+  FinishReason reason_ = FinishReason::kLength;  // of the last choice
+  ProcessUsage process_;                         // at the start
 };
 
 }  // namespace hocket

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "engine/requests.h"
+#include "engine/service_metrics.h"
 
 namespace hocket {
 
@@ -70,6 +71,13 @@ class Job {
 
   // Does the work. An Error ends the reply with it.
   virtual Result<void> run(PromptLane& lane) = 0;
+  // What a run() that succeeded came to; asked once, before complete().
+  struct Numbers {
+    RequestOutcome outcome = RequestOutcome::kStop;
+    Usage usage;
+    Timings timings;
+  };
+  virtual Numbers numbers() = 0;
   // Ends the reply after a run() that succeeded, once the job does not count as running any more.
   virtual void complete() = 0;
   // Ends the reply with an error (also before run()).

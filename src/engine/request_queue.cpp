@@ -22,11 +22,20 @@ Error waited_too_long() {
 
 }  // namespace
 
+void RequestQueue::fail(Job& job, Error error) const {
+  metrics_->failed(error);
+  job.fail(std::move(error));
+}
+
 Result<void> RequestQueue::admits_locked(std::string_view id) const {
-  if (refusing_ || closed_) return busy("the server is shutting down", "draining");
+  if (refusing_ || closed_) {
+    metrics_->refused();
+    return busy("the server is shutting down", "draining");
+  }
   if (queued_.size() >= capacity_ + (running_ ? 0 : 1)) {
     Error error = busy(fmt::format("the queue is full ({} requests)", queued_.size()), "queue_full");
     error.numbers = {{"queued", static_cast<int64_t>(queued_.size())}};
+    metrics_->refused();
     return error;
   }
   const auto same_id = [&](const std::shared_ptr<Job>& job) { return job->control().id == id; };
@@ -62,7 +71,7 @@ std::shared_ptr<Job> RequestQueue::pop() {
       if (Clock::now() < job->control().queue_deadline) return job;
       late = std::move(job);
     }
-    late->fail(waited_too_long());
+    fail(*late, waited_too_long());
     finish();
   }
 }
@@ -95,7 +104,7 @@ bool RequestQueue::cancel_if(Predicate matches) {
   const auto waiting = take_out([&](const Job& job) { return matches(job.control()); });
   for (const auto& job : waiting) {
     job->control().cancel.cancel();
-    job->fail(job->control().cancelled());
+    fail(*job, job->control().cancelled());
   }
   if (!waiting.empty()) return true;
   const std::lock_guard lock(mutex_);
@@ -116,7 +125,7 @@ void RequestQueue::withdraw(const JobControl& control) {
 void RequestQueue::expire() {
   const auto now = Clock::now();
   for (const auto& job : take_out([&](const Job& j) { return j.control().queue_deadline <= now; })) {
-    job->fail(waited_too_long());
+    fail(*job, waited_too_long());
   }
 }
 
@@ -141,7 +150,7 @@ bool RequestQueue::wait_idle(std::chrono::milliseconds limit) {
 void RequestQueue::cancel_all() {
   for (const auto& job : take_out([](const Job&) { return true; })) {
     job->control().draining = true;
-    job->fail(job->control().cancelled());
+    fail(*job, job->control().cancelled());
   }
   const std::lock_guard lock(mutex_);
   if (!running_) return;

@@ -23,7 +23,9 @@ namespace hocket {
 
 class RequestQueue {
  public:
-  explicit RequestQueue(std::size_t capacity) : capacity_(capacity) {}
+  // `metrics` counts what is refused and what leaves without having run.
+  RequestQueue(std::size_t capacity, std::shared_ptr<MetricsRecorder> metrics)
+      : capacity_(capacity), metrics_(std::move(metrics)) {}
 
   // Whether push() would succeed now: asked before the costly checks of a request.
   Result<void> admits(std::string_view id) const;
@@ -46,6 +48,7 @@ class RequestQueue {
   void close();                                     // refuses, cancels, and lets pop() return
 
  private:
+  void fail(Job& job, Error error) const;
   Result<void> admits_locked(std::string_view id) const;
   template <class Predicate>
   bool cancel_if(Predicate matches);
@@ -53,6 +56,7 @@ class RequestQueue {
   std::vector<std::shared_ptr<Job>> take_out(Predicate leaves);
 
   const std::size_t capacity_;
+  const std::shared_ptr<MetricsRecorder> metrics_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Job>> queued_;

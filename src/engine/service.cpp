@@ -71,7 +71,8 @@ LocalChatService::LocalChatService(ServiceParts parts, const ServiceOptions& opt
       n_ctx_(parts_.runner->options().n_ctx),
       prompts_(*parts_.tokenizer, std::move(parts_.chat_template), n_ctx_),
       lane_(*parts_.runner, parts_.drafting.get()),
-      queue_(std::make_shared<RequestQueue>(options.max_queue)) {
+      metrics_(std::make_shared<MetricsRecorder>()),
+      queue_(std::make_shared<RequestQueue>(options.max_queue, metrics_)) {
   info_.aliases = options.aliases;
   info_.model_id = options.aliases.empty() ? model_name(options.model_path) : options.aliases.front();
   info_.model_path = options.model_path;
@@ -108,6 +109,13 @@ void LocalChatService::generate() {
     log_debug("request {}: {} prompt tokens, {} completion tokens, {:.0f} ms{}{}", status.request_id,
               status.prompt_tokens, status.completion_tokens, status.age_ms, result ? "" : ", ",
               result ? std::string_view() : error_code_name(result.error().code));
+    // Counted before the client hears of it.
+    if (result) {
+      const Job::Numbers numbers = job->numbers();
+      metrics_->ended(numbers.outcome, numbers.usage, numbers.timings);
+    } else {
+      metrics_->failed(result.error());
+    }
     queue_->finish();
     if (result) {
       job->complete();
@@ -283,6 +291,14 @@ Result<std::string> LocalChatService::apply_template(const ChatRequest& request)
 Result<void> LocalChatService::cancel(std::string_view request_id) {
   if (request_id.empty()) return Error(ErrorCode::kInvalid, "request_id must not be empty", "request_id");
   return queue_->cancel(request_id);
+}
+
+ServiceMetrics LocalChatService::metrics() const {
+  ServiceMetrics all = metrics_->snapshot();
+  for (const RequestStatus& request : queue_->status()) {
+    ++(request.phase == RequestPhase::kQueued ? all.n_queued : all.n_running);
+  }
+  return all;
 }
 
 void LocalChatService::drain(std::chrono::milliseconds limit) {

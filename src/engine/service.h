@@ -55,6 +55,7 @@ class LocalChatService final : public ChatService {
   Result<std::string> apply_template(const ChatRequest& request) override;
   Result<void> cancel(std::string_view request_id) override;
   std::vector<RequestStatus> status() const override { return queue_->status(); }
+  ServiceMetrics metrics() const override;
   void drain(std::chrono::milliseconds limit) override;
 
  private:
@@ -74,6 +75,7 @@ class LocalChatService final : public ChatService {
   PromptBuilder prompts_;
   ServiceInfo info_;
   PromptLane lane_;  // of the generation thread
+  std::shared_ptr<MetricsRecorder> metrics_;
   std::shared_ptr<RequestQueue> queue_;
   std::thread thread_;
 };

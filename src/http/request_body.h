@@ -10,6 +10,7 @@
 #include "http/field_reader.h"
 #include "http/metrics_log.h"
 #include "http/options.h"
+#include "http/server_stats.h"
 
 namespace hocket {
 
@@ -17,6 +18,7 @@ namespace hocket {
 struct Api {
   const ServerOptions& options;
   ServiceHost& host;
+  const ServerStats& stats;
   MetricsLog* metrics_log = nullptr;  // nullptr: none is kept
 };
 

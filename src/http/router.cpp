@@ -29,6 +29,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/health", get_health, kOpen, kControl},
     {"GET", "/livez", get_livez, kOpen, kControl},
     {"GET", "/readyz", get_health, kOpen, kControl},
+    {"GET", "/metrics", get_metrics, !kOpen, kControl},
     {"GET", "/props", get_props},
     {"GET", "/v1/models", get_models},
     {"GET", "/v1/models/*", get_model},

@@ -163,7 +163,7 @@ class Listener final : public httplib::Server {
   bool process_and_close_socket(socket_t socket) override;
   void serve(Connection& connection, const std::string& address);
   bool start_tls(Connection& connection);
-  static void write_error(Connection& connection, int status, std::string_view message, std::string_view code);
+  void write_error(Connection& connection, int status, std::string_view message, std::string_view code);
   void begin_request(Connection& connection, httplib::Request& request);
 
   ServerCore& core_;
@@ -242,6 +242,7 @@ void Listener::set_handlers() {
   });
   set_post_routing_handler([this](const httplib::Request&, httplib::Response& response) {
     Connection& connection = *t_connection;
+    core_.stats.count_response(response.status);
     for (const auto& [name, value] : core_.router.common_headers(connection.request)) response.set_header(name, value);
     if (core_.stopping || connection.admission == Admission::kReserved) response.set_header("Connection", "close");
     if (response.has_header("Connection") && response.get_header_value("Connection") == "close") {
@@ -267,6 +268,7 @@ void Listener::begin_request(Connection& connection, httplib::Request& request) 
 
 // For what goes wrong before there is a request that the library could answer.
 void Listener::write_error(Connection& connection, int status, std::string_view message, std::string_view code) {
+  core_.stats.count_response(status);
   const HttpResponse error = protocol_error(status, message, code);
   connection.io.write_all(fmt::format(
       "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}", status,

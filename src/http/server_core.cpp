@@ -26,7 +26,8 @@ ServerCore::ServerCore(ServerOptions o, ServiceHost& h, bool check_host, ServerF
       host(h),
       metrics_log(std::move(files.metrics_log)),
       table(options.limits),
-      router(Api{options, h, metrics_log.get()}, check_host),
+      stats(table),
+      router(Api{options, h, stats, metrics_log.get()}, check_host),
       stop_fd(eventfd(0, EFD_CLOEXEC)),
       tls_(std::move(files.tls)) {}
 

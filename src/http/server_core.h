@@ -13,6 +13,7 @@
 #include "http/metrics_log.h"
 #include "http/options.h"
 #include "http/router.h"
+#include "http/server_stats.h"
 #include "http/tls.h"
 
 namespace hocket {
@@ -39,6 +40,7 @@ class ServerCore {
   ServiceHost& host;
   const std::unique_ptr<MetricsLog> metrics_log;
   ConnectionTable table;
+  ServerStats stats;
   Router router;
   const int stop_fd;  // readable from begin_stop() on
   std::atomic<bool> stopping{false};

@@ -173,3 +173,24 @@ def test_tokenize_round_trip(address):
     assert json.loads(call(address, "POST", "/detokenize", {"tokens": tokens})[2])["content"] == text
     prompt = json.loads(call(address, "POST", "/apply-template", {"messages": [{"role": "user", "content": "Hi"}]})[2])["prompt"]
     assert "Hi" in prompt
+
+
+def test_metrics_count_requests(address, chat):
+    def samples():
+        status, headers, text = call(address, "GET", "/metrics")
+        assert status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        lines = [line for line in text.decode().splitlines() if not line.startswith("#")]
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+    before = samples()
+    assert before["hocket_ready"] == 1
+    status, _, text = chat(max_tokens=3, ignore_eos=True)
+    assert status == 200
+    own = json.loads(text)["hocket"]
+    after = samples()
+    grown = {name: after[name] - before[name] for name in before}
+    assert grown['hocket_requests_total{outcome="length"}'] == 1
+    assert grown["hocket_generated_tokens_total"] == 3
+    assert grown["hocket_request_seconds_count"] == grown["hocket_time_to_first_token_seconds_count"] == 1
+    assert own["effective_max_tokens"] == own["requested_max_tokens"] == 3
+    assert own["sampling"]["seed"] >= 0 and own["rss_bytes"] > 1e6

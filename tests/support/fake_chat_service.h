@@ -166,6 +166,8 @@ class FakeChatService final : public ChatService {
     }
     return list;
   }
+  ServiceMetrics metrics() const override { return metrics_; }
+  ServiceMetrics& editable_metrics() { return metrics_; }
   void drain(std::chrono::milliseconds limit) override {
     std::unique_lock lock(mutex_);
     refuse = Error(ErrorCode::kBusy, "the server is shutting down");
@@ -231,6 +233,7 @@ class FakeChatService final : public ChatService {
   }
 
   ServiceInfo info_;
+  ServiceMetrics metrics_;
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::map<std::string, std::shared_ptr<std::atomic<bool>>> active_;

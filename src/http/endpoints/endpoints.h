@@ -13,6 +13,7 @@ namespace hocket {
 HttpResponse get_welcome(const HttpRequest& request, const Api& api);
 HttpResponse get_livez(const HttpRequest& request, const Api& api);
 HttpResponse get_health(const HttpRequest& request, const Api& api);
+HttpResponse get_metrics(const HttpRequest& request, const Api& api);
 HttpResponse get_props(const HttpRequest& request, const Api& api);
 
 HttpResponse post_chat_completions(const HttpRequest& request, const Api& api);

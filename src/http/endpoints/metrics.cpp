@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include "engine/build_info.h"
+#include "engine/process_usage.h"
+#include "http/endpoints/endpoints.h"
+#include "http/prometheus.h"
+
+namespace hocket {
+namespace {
+
+constexpr std::pair<RequestOutcome, std::string_view> kOutcomes[kRequestOutcomes] = {
+    {RequestOutcome::kStop, "stop"},
+    {RequestOutcome::kLength, "length"},
+    {RequestOutcome::kToolCalls, "tool_calls"},
+    {RequestOutcome::kEmbedding, "embedding"},
+    {RequestOutcome::kCancelled, "cancelled"},
+    {RequestOutcome::kTimeout, "timeout"},
+    {RequestOutcome::kError, "error"},
+    {RequestOutcome::kRefused, "refused"},
+};
+
+void add_process(PrometheusText& text) {
+  const BuildInfo& build = build_info();
+  text.family("hocket_build_info", "gauge", "What the program was built from and with; always 1.");
+  text.sample({{"version", build.version},
+               {"commit", build.commit},
+               {"compiler", build.compiler},
+               {"ggml", build.ggml_version}},
+              1);
+  const ProcessUsage usage = process_usage();
+  text.single("process_resident_memory_bytes", "gauge", "Memory of the process, mapped weights included.",
+              static_cast<double>(usage.rss_bytes));
+  text.single("process_cpu_seconds_total", "counter", "CPU time of all threads.", usage.cpu_s);
+  text.single("hocket_major_page_faults_total", "counter", "Page faults that waited for a disk.",
+              static_cast<double>(usage.major_faults));
+}
+
+void add_model(PrometheusText& text, const ServiceInfo& info) {
+  text.family("hocket_model_info", "gauge", "The served model; always 1.");
+  text.sample({{"model", info.model_id}, {"architecture", info.model.arch}, {"quantization", info.model.quantisation}},
+              1);
+  text.single("hocket_context_tokens", "gauge", "Size of the context.", static_cast<double>(info.n_ctx));
+  text.family("hocket_planned_memory_bytes", "gauge", "Memory that the model was planned to take.");
+  text.sample({{"part", "weights"}}, static_cast<double>(info.memory.weight_bytes));
+  text.sample({{"part", "cache"}}, static_cast<double>(info.memory.cache_bytes));
+  text.sample({{"part", "compute"}}, static_cast<double>(info.memory.compute_bytes));
+}
+
+void add_requests(PrometheusText& text, const ServiceMetrics& all) {
+  text.family("hocket_requests_total", "counter", "Requests that passed the checks, by how they ended.");
+  for (const auto& [outcome, name] : kOutcomes) {
+    text.sample({{"outcome", name}}, static_cast<double>(all.requests[static_cast<std::size_t>(outcome)]));
+  }
+  text.single("hocket_requests_running", "gauge", "Requests being answered.", static_cast<double>(all.n_running));
+  text.single("hocket_requests_queued", "gauge", "Requests that wait.", static_cast<double>(all.n_queued));
+  text.family("hocket_prompt_tokens_total", "counter", "Prompt tokens, by whether they had to be evaluated.");
+  text.sample({{"source", "evaluated"}}, static_cast<double>(all.prompt_tokens_evaluated));
+  text.sample({{"source", "cached"}}, static_cast<double>(all.prompt_tokens_cached));
+  text.single("hocket_generated_tokens_total", "counter", "Tokens of answers.",
+              static_cast<double>(all.completion_tokens));
+  text.single("hocket_prefill_seconds_total", "counter", "Time spent on prompts.", all.prefill_s);
+  text.single("hocket_decode_seconds_total", "counter", "Time spent on answers.", all.decode_s);
+  text.histogram("hocket_queue_seconds", "Time in the queue.", all.queue_s);
+  text.histogram("hocket_time_to_first_token_seconds", "From the request to the first token.", all.ttft_s);
+  text.histogram("hocket_time_per_token_seconds", "Mean time between the tokens of a reply.", all.token_s);
+  text.histogram("hocket_request_seconds", "From the request to the end of the reply.", all.total_s);
+}
+
+}  // namespace
+
+HttpResponse get_metrics(const HttpRequest& request, const Api& api) {
+  PrometheusText text;
+  add_process(text);
+  text.single("hocket_ready", "gauge", "1 when the model is loaded.",
+              api.host.state() == ServiceHost::State::kReady ? 1 : 0);
+  text.single("hocket_http_connections", "gauge", "Open connections.", static_cast<double>(api.stats.n_connections()));
+  text.family("hocket_http_responses_total", "counter", "Responses by class of status.");
+  for (int kind = 1; kind <= 5; ++kind) {
+    text.sample({{"class", fmt::format("{}xx", kind)}}, static_cast<double>(api.stats.n_responses(kind)));
+  }
+  if (const auto service = api.host.service()) {
+    add_model(text, (*service)->info());
+    add_requests(text, (*service)->metrics());
+  }
+  HttpResponse response;
+  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  response.body = text.take();
+  return response;
+}
+
+}  // namespace hocket
