@@ -117,6 +117,35 @@ TEST(ReplyFormat, ReasoningUnderTheTemplatesName) {
       << *text;
 }
 
+// These templates show, or take, one call a message.
+TEST(ReplyFormat, ParallelCallsOfThePastAreShown) {
+  for (const char* name : {"openai-gpt-oss-120b.jinja", "meta-llama-Llama-3.1-8B-Instruct.jinja"}) {
+    SCOPED_TRACE(name);
+    const auto parsed = ChatTemplate::parse(archive_template(name), "<s>", "</s>");
+    ASSERT_TRUE(parsed.ok());
+    TemplateInput input;
+    input.messages.resize(5);
+    input.messages[0].role = "user";
+    input.messages[0].content = "Hi";
+    input.messages[1].role = "assistant";
+    input.messages[1].tool_calls = {{"1", "add", R"({"a": 1})"}, {"2", "mul", R"({"b": 2})"}};
+    input.messages[2].role = input.messages[3].role = "tool";
+    input.messages[2].tool_call_id = "2";
+    input.messages[2].content = "RESULT-2";
+    input.messages[3].tool_call_id = "1";
+    input.messages[3].content = "RESULT-1";
+    input.messages[4].role = "user";
+    input.messages[4].content = "Go on";
+    const auto text = (*parsed)->render(input);
+    ASSERT_TRUE(text.ok()) << text.error().message;
+    const auto at = [&](const char* part) { return text->find(part); };
+    EXPECT_NE(at("Go on"), std::string::npos) << *text;
+    EXPECT_TRUE(at("{\"a\": 1}") < at("RESULT-1") && at("RESULT-1") < at("{\"b\": 2}") &&
+                at("{\"b\": 2}") < at("RESULT-2") && at("RESULT-2") < at("Go on"))
+        << *text;
+  }
+}
+
 TEST(ReplyFormat, CapabilitiesAreProbed) {
   const auto capabilities = [](const std::string& name) {
     const auto parsed = ChatTemplate::parse(archive_template(name), "<s>", "</s>");
