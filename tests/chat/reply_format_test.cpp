@@ -42,6 +42,11 @@ TEST(ReplyFormat, KnownTemplates) {
       {"meetkai-functionary-medium-v3.2.jinja", ToolSyntax::kRecipient},
       {"google-gemma-2-2b-it.jinja", ToolSyntax::kGeneric},
       {"microsoft-Phi-3.5-mini-instruct.jinja", ToolSyntax::kGeneric},
+      // These mention <tool_call> or "parameters", but print calls that are not known.
+      {"MiniMax-M3.jinja", ToolSyntax::kGeneric},
+      {"unsloth-Apriel-1.5.jinja", ToolSyntax::kGeneric},
+      {"CohereForAI-c4ai-command-r7b-12-2024-tool_use.jinja", ToolSyntax::kGeneric},
+      {"MiniMax-M1.jinja", ToolSyntax::kGeneric},
   };
   for (const auto& [name, syntax] : cases) EXPECT_EQ(detect(archive_template(name)).tools, syntax) << name;
   EXPECT_EQ(detect(archive_template("Qwen-Qwen3-0.6B.jinja")).think_close, "</think>");
