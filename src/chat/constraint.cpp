@@ -152,20 +152,24 @@ Structure content_structure(const ResponseFormat& response, const std::string& g
 }
 
 Result<std::unique_ptr<TokenConstraint>> tool_constraint(const Wish& wish, const ResponseFormat& response) {
-  TRY_ASSIGN(const std::vector<CallText> calls, call_texts(wish));
+  std::vector<CallText> calls;
   const CallGrammar grammar(wish.format, calls, wish.one_call());
-  if (wish.forced()) return wish.compiler.structure(grammar.calls(), "tools");
-  if (response.kind != ResponseFormat::Kind::kText) {
-    const Structure content = content_structure(response, {});
-    // Errors of the schema are about response_format.
-    TRY(wish.compiler.structure(content, "response_format"));
-    return wish.compiler.structure(grammar.calls_or(content), "tools");
-  }
+  const bool formatted = response.kind != ResponseFormat::Kind::kText;
   // Where nothing marks a call before its name the model's own habit has to do, unless a tool asks for strictness.
-  if (!grammar.has_trigger() && !wish.strict()) return std::unique_ptr<TokenConstraint>();
-  if (grammar.has_lead()) return wish.compiler.structure(grammar.optional_calls(), "tools");
-  return Error(ErrorCode::kUnsupported, "this model's tool calls can be strict only with tool_choice \"required\"",
-               "tools");
+  if (!wish.forced() && !formatted && !grammar.has_trigger()) {
+    if (!wish.strict()) return std::unique_ptr<TokenConstraint>();
+    if (!grammar.has_lead()) {
+      return Error(ErrorCode::kUnsupported, "this model's tool calls can be strict only with tool_choice \"required\"",
+                   "tools");
+    }
+  }
+  TRY_ASSIGN(calls, call_texts(wish));
+  if (wish.forced()) return wish.compiler.structure(grammar.calls(), "tools");
+  if (!formatted) return wish.compiler.structure(grammar.optional_calls(), "tools");
+  const Structure content = content_structure(response, {});
+  // Errors of the schema are about response_format.
+  TRY(wish.compiler.structure(content, "response_format"));
+  return wish.compiler.structure(grammar.calls_or(content), "tools");
 }
 
 // Without tools.

@@ -39,13 +39,29 @@ bool prints_harmony(const std::string& sample) {
   return has(sample, "<|channel|>") && has(sample, "<|message|>") && has(sample, "to=functions." + call_probe().first);
 }
 
-// What the source says about calls of an object, which all look alike when they are rendered.
-ToolSyntax detect_object_syntax(const std::string& source) {
+// Whether `mark` and an object stand before the first probed call.
+bool prints_object_after(const std::string& sample, std::string_view mark) {
+  for (std::size_t at = sample.find(mark); at != std::string::npos; at = sample.find(mark, at + 1)) {
+    const std::size_t next = sample.find_first_not_of(" \t\r\n", at + mark.size());
+    const std::size_t call = sample.find('"' + call_probe().first + '"', at);
+    if (next != std::string::npos && sample[next] == '{' && call != std::string::npos && call - next < 40) return true;
+  }
+  return false;
+}
+
+// Calls that are an object. What the template prints must agree with what its source mentions, if it prints any.
+ToolSyntax detect_object_syntax(const std::string& source, const std::string& sample) {
   if (has(source, "[TOOL_CALLS]")) return has(source, "[ARGS]") ? ToolSyntax::kMistralNamed : ToolSyntax::kMistral;
   if (has(source, ">>>")) return ToolSyntax::kRecipient;
   // <tool_call> around <function=…> is another format: parameters in tags of their own.
   if (has(source, "<function=")) return has(source, "<parameter=") ? ToolSyntax::kGeneric : ToolSyntax::kFunctionary;
-  if (has(source, "<tool_call>")) return ToolSyntax::kHermes;
+  if (has(source, "<tool_call>")) {
+    const bool printed = sample.empty() || prints_object_after(sample, "<tool_call>");
+    return printed ? ToolSyntax::kHermes : ToolSyntax::kGeneric;
+  }
+  if (!sample.empty() && !has(sample, "{\"name\": \"" + call_probe().first + "\", \"parameters\": ")) {
+    return ToolSyntax::kGeneric;
+  }
   if (has(source, "<|python_tag|>") || has(source, "ipython") || has(source, "\"parameters\": ")) {
     return ToolSyntax::kLlama3;
   }
@@ -67,7 +83,7 @@ void detect_tools(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
     format.tools = ToolSyntax::kLaidOut;
     format.layout = std::move(*layout);
   } else if (can.tools) {
-    format.tools = detect_object_syntax(chat_template.source());
+    format.tools = detect_object_syntax(chat_template.source(), sample);
   }
 }
 

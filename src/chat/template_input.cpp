@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -72,6 +74,43 @@ std::vector<Message> without_tool_roles(std::vector<Message> messages) {
       out.push_back(std::move(message));
     }
     after_result = result;
+  }
+  return out;
+}
+
+// Each call in a message of its own, with its result behind it.
+std::vector<Message> with_single_calls(std::vector<Message> messages) {
+  std::vector<Message> out;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    std::vector<ToolCall> calls = messages[i].tool_calls;
+    if (calls.size() < 2) {
+      out.push_back(std::move(messages[i]));
+      continue;
+    }
+    std::size_t end = i + 1;
+    while (end < messages.size() && messages[end].role == "tool") ++end;
+    const auto results = messages.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+    const auto results_end = messages.begin() + static_cast<std::ptrdiff_t>(end);
+    std::vector<Message> left(std::make_move_iterator(results), std::make_move_iterator(results_end));
+    Message first = std::move(messages[i]);
+    for (std::size_t k = 0; k < calls.size(); ++k) {
+      Message one;
+      if (k == 0) {
+        one = std::move(first);
+      } else {
+        one.role = "assistant";
+      }
+      one.tool_calls = {calls[k]};
+      out.push_back(std::move(one));
+      const auto result = std::find_if(left.begin(), left.end(), [&](const Message& message) {
+        return message.tool_call_id.empty() || message.tool_call_id == calls[k].id;
+      });
+      if (result == left.end()) continue;
+      out.push_back(std::move(*result));
+      left.erase(result);
+    }
+    for (Message& message : left) out.push_back(std::move(message));
+    i = end - 1;
   }
   return out;
 }
@@ -151,6 +190,7 @@ Result<Json> template_variables(const TemplateInput& input, const InputStyle& st
     if (message.role == "developer" && !style.developer_role) message.role = "system";
   }
   if (!style.tool_calls && !input.calls_in_content) messages = without_tool_roles(std::move(messages));
+  if (style.single_calls) messages = with_single_calls(std::move(messages));
   if (!style.system_role) messages = without_system_role(std::move(messages));
 
   Json out = Json::object();

@@ -25,6 +25,7 @@ struct InputStyle {
   bool system_role = true;
   bool developer_role = false;   // false: such messages are system messages
   bool tool_calls = true;        // false: calls and results become text
+  bool single_calls = false;     // a message shows one call; several become messages of their own
   bool object_arguments = true;  // arguments of calls are parsed
   bool null_content = false;     // absent content is null instead of ""
   ReasoningKey reasoning_key = ReasoningKey::kReasoningContent;

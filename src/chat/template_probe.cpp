@@ -10,6 +10,7 @@ namespace hocket {
 namespace {
 
 constexpr const char* kSystem = "PROBE-SYSTEM-TEXT";
+constexpr const char* kOtherValue = "probe-other-value";
 
 Message message(std::string role, std::optional<std::string> content) {
   Message out;
@@ -58,7 +59,8 @@ TemplateInput call_conversation(std::optional<std::string> content, int n_calls 
   call.tool_calls.push_back({"abc123XYZ", probe.first,
                              "{\"" + probe.text_key + "\": \"" + probe.text_value + "\", \"" + probe.number_key +
                                  "\": " + probe.number_value + "}"});
-  if (n_calls > 1) call.tool_calls.push_back({"abc123XYy", probe.second, "{\"" + probe.text_key + "\": \"x\"}"});
+  if (n_calls > 1)
+    call.tool_calls.push_back({"abc123XYy", probe.second, "{\"" + probe.text_key + "\": \"" + kOtherValue + "\"}"});
   std::vector<Message> messages{message("user", "Hello"), call};
   for (const ToolCall& made : call.tool_calls) {
     Message result = message("tool", "42");
@@ -84,15 +86,15 @@ bool shows_arguments(std::string_view text) {
 // Where the template looks for reasoning: in a message with calls, which is where all templates keep it.
 void find_reasoning_style(const Probe& probe, InputStyle& style) {
   constexpr const char* kThought = "PROBE-THOUGHT";
-  const auto shows = [&](std::optional<std::string> content) {
+  const auto rendered = [&](std::optional<std::string> content) {
     TemplateInput input = call_conversation(std::move(content));
     input.messages[1].reasoning = kThought;
-    return has(probe.render(input, style), kThought);
+    return probe.render(input, style);
   };
   for (const ReasoningKey key : {ReasoningKey::kReasoningContent, ReasoningKey::kThinking}) {
     style.reasoning_key = key;
-    if (!shows(std::nullopt)) continue;
-    style.reasoning_excludes_content = !shows("PROBE-CONTENT");
+    if (!has(rendered(std::nullopt), kThought)) continue;
+    style.reasoning_excludes_content = rendered("PROBE-CONTENT").empty();
     return;
   }
   style.reasoning_key = ReasoningKey::kReasoningContent;
@@ -133,10 +135,9 @@ ProbeResult probe_template(const JinjaProgram& program, const std::string& sourc
   }
   if (proper || any) {
     style = proper ? *proper : *any;
-    // Some templates take one call only.
-    for (int n_calls = 2; n_calls > 0 && out.call_sample.empty(); --n_calls) {
-      out.call_sample = probe.render(call_conversation(std::nullopt, n_calls), style);
-    }
+    out.call_sample = probe.render(call_conversation(std::nullopt, 2), style);
+    style.single_calls = !has(out.call_sample, kOtherValue);
+    if (out.call_sample.empty()) out.call_sample = probe.render(call_conversation(std::nullopt), style);
   } else {
     style.tool_calls = false;
   }

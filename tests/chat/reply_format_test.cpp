@@ -42,6 +42,11 @@ TEST(ReplyFormat, KnownTemplates) {
       {"meetkai-functionary-medium-v3.2.jinja", ToolSyntax::kRecipient},
       {"google-gemma-2-2b-it.jinja", ToolSyntax::kGeneric},
       {"microsoft-Phi-3.5-mini-instruct.jinja", ToolSyntax::kGeneric},
+      // These mention <tool_call> or "parameters", but print calls that are not known.
+      {"MiniMax-M3.jinja", ToolSyntax::kGeneric},
+      {"unsloth-Apriel-1.5.jinja", ToolSyntax::kGeneric},
+      {"CohereForAI-c4ai-command-r7b-12-2024-tool_use.jinja", ToolSyntax::kGeneric},
+      {"MiniMax-M1.jinja", ToolSyntax::kGeneric},
   };
   for (const auto& [name, syntax] : cases) EXPECT_EQ(detect(archive_template(name)).tools, syntax) << name;
   EXPECT_EQ(detect(archive_template("Qwen-Qwen3-0.6B.jinja")).think_close, "</think>");
@@ -115,6 +120,35 @@ TEST(ReplyFormat, ReasoningUnderTheTemplatesName) {
                        "<|channel|>commentary json<|message|>{\"a\": 1}<|call|>"),
             std::string::npos)
       << *text;
+}
+
+// These templates show, or take, one call a message.
+TEST(ReplyFormat, ParallelCallsOfThePastAreShown) {
+  for (const char* name : {"openai-gpt-oss-120b.jinja", "meta-llama-Llama-3.1-8B-Instruct.jinja"}) {
+    SCOPED_TRACE(name);
+    const auto parsed = ChatTemplate::parse(archive_template(name), "<s>", "</s>");
+    ASSERT_TRUE(parsed.ok());
+    TemplateInput input;
+    input.messages.resize(5);
+    input.messages[0].role = "user";
+    input.messages[0].content = "Hi";
+    input.messages[1].role = "assistant";
+    input.messages[1].tool_calls = {{"1", "add", R"({"a": 1})"}, {"2", "mul", R"({"b": 2})"}};
+    input.messages[2].role = input.messages[3].role = "tool";
+    input.messages[2].tool_call_id = "2";
+    input.messages[2].content = "RESULT-2";
+    input.messages[3].tool_call_id = "1";
+    input.messages[3].content = "RESULT-1";
+    input.messages[4].role = "user";
+    input.messages[4].content = "Go on";
+    const auto text = (*parsed)->render(input);
+    ASSERT_TRUE(text.ok()) << text.error().message;
+    const auto at = [&](const char* part) { return text->find(part); };
+    EXPECT_NE(at("Go on"), std::string::npos) << *text;
+    EXPECT_TRUE(at("{\"a\": 1}") < at("RESULT-1") && at("RESULT-1") < at("{\"b\": 2}") &&
+                at("{\"b\": 2}") < at("RESULT-2") && at("RESULT-2") < at("Go on"))
+        << *text;
+  }
 }
 
 TEST(ReplyFormat, CapabilitiesAreProbed) {

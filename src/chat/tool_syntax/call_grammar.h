@@ -26,7 +26,7 @@ Result<Structure> call_arguments(const ReplyFormat& format, const std::string& s
 
 class CallGrammar {
  public:
-  // Keeps references.
+  // Keeps references; the calls may be filled in later.
   CallGrammar(const ReplyFormat& format, const std::vector<CallText>& calls, bool one_call);
 
   // Calls and nothing else, at least one.
