@@ -26,6 +26,8 @@ void MetricsRecorder::ended(RequestOutcome outcome, const Usage& usage, const Ti
   all_.prompt_tokens_cached += usage.cached_tokens;
   all_.prompt_tokens_evaluated += usage.prompt_tokens - std::min(usage.cached_tokens, usage.prompt_tokens);
   all_.completion_tokens += usage.completion_tokens;
+  all_.drafted_tokens += timings.drafted_tokens;
+  all_.accepted_tokens += timings.accepted_tokens;
   all_.prefill_s += timings.prefill_ms / 1000;
   all_.decode_s += timings.decode_ms / 1000;
   all_.queue_s.observe(timings.queue_ms / 1000);

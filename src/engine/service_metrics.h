@@ -42,6 +42,7 @@ struct ServiceMetrics {
   ServiceMetrics();
   std::array<uint64_t, kRequestOutcomes> requests{};  // by outcome
   uint64_t prompt_tokens_evaluated = 0, prompt_tokens_cached = 0, completion_tokens = 0;
+  uint64_t drafted_tokens = 0, accepted_tokens = 0;
   double prefill_s = 0, decode_s = 0;
   // Of replies that ended well.
   Histogram queue_s, ttft_s, token_s, total_s;  // token_s: mean time between the tokens of a reply

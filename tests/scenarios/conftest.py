@@ -18,8 +18,8 @@ READY = re.compile(r"hocket ready on (http://\S+)")
 
 
 class RunningServer:
-    def __init__(self, *arguments):
-        binary, model = os.environ.get("HOCKET_BINARY"), os.environ.get("HOCKET_TEST_SMOLLM2")
+    def __init__(self, *arguments, model=None):
+        binary, model = os.environ.get("HOCKET_BINARY"), model or os.environ.get("HOCKET_TEST_SMOLLM2")
         if not binary or not model:
             pytest.skip("HOCKET_BINARY and HOCKET_TEST_SMOLLM2 are not set")
         command = [binary, "serve", "-m", model, "--port", "0", *arguments]
@@ -51,8 +51,8 @@ def own_server():
     """A function that starts a server of the test's own with extra arguments."""
     servers = []
 
-    def start(*arguments):
-        servers.append(RunningServer(*arguments))
+    def start(*arguments, model=None):
+        servers.append(RunningServer(*arguments, model=model))
         return servers[-1]
 
     yield start

@@ -58,6 +58,9 @@ void add_requests(PrometheusText& text, const ServiceMetrics& all) {
   text.sample({{"source", "cached"}}, static_cast<double>(all.prompt_tokens_cached));
   text.single("hocket_generated_tokens_total", "counter", "Tokens of answers.",
               static_cast<double>(all.completion_tokens));
+  text.family("hocket_draft_tokens_total", "counter", "Tokens that were drafted, by whether they were generated.");
+  text.sample({{"result", "accepted"}}, static_cast<double>(all.accepted_tokens));
+  text.sample({{"result", "rejected"}}, static_cast<double>(all.drafted_tokens - all.accepted_tokens));
   text.single("hocket_prefill_seconds_total", "counter", "Time spent on prompts.", all.prefill_s);
   text.single("hocket_decode_seconds_total", "counter", "Time spent on answers.", all.decode_s);
   text.histogram("hocket_queue_seconds", "Time in the queue.", all.queue_s);
