@@ -1,7 +1,7 @@
-// Drafts on the small real model. Its weights as F32, an F32 cache and exact attention: the shapes of the steps then
-// move logits by some 1e-6 only, and no two of the most probable tokens of these texts are that close, so that 200
-// greedy tokens are equal. (With the file's own quantised weights activations are rounded to 8 bits before each
-// product, and near ties may fall the other way.)
+// Drafts on the small real model. Its weights as F32, an F32 cache, exact attention, one thread: the shapes of the
+// steps then move logits by some 1e-6 only, and no two of the most probable tokens of these texts are that close, so
+// that 200 greedy tokens are equal. (With the file's own quantised weights activations are rounded to 8 bits before
+// each product, and near ties may fall the other way.)
 #include "lm/loaded_model.h"
 #include "runtime/speculative/decode_both.h"
 #include "runtime/speculative/draft_model.h"
@@ -44,6 +44,7 @@ class SpeculativeReal : public testing::Test {
   static std::unique_ptr<LmRunner> runner(const LanguageModel& model) {
     RunnerOptions options;
     options.n_ctx = 512;
+    options.n_threads = 1;
     options.cache_k = options.cache_v = CacheType::kF32;
     auto made = LmRunner::create(model, options);
     EXPECT_TRUE(made.ok()) << made.error().message;

@@ -23,11 +23,11 @@ Tokens some_tokens(std::size_t n, uint32_t seed) {
   return tokens;
 }
 
-std::unique_ptr<LmRunner> make_runner(const LanguageModel& model) {
-  RunnerOptions options;
+std::unique_ptr<LmRunner> make_runner(const LanguageModel& model, const RunnerOptions& threads = {}) {
+  RunnerOptions options = threads;
   options.n_ctx = 256;
   options.n_batch = 64;
-  options.n_threads = 1;
+  if (options.n_threads == 0) options.n_threads = 1;
   options.cache_k = options.cache_v = CacheType::kF32;
   auto made = LmRunner::create(model, options);
   EXPECT_TRUE(made.ok()) << made.error().message;
@@ -120,6 +120,27 @@ INSTANTIATE_TEST_SUITE_P(Architectures, SpeculativeTiny, testing::ValuesIn(suppo
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+TEST(SpeculativeThreads, ADraftModelTakesTurnsOnTheModelsThreads) {
+  const auto tokenizer = fake::byte_tokenizer();
+  const auto model = make_model("llama", 7, static_cast<int64_t>(tokenizer->size()));
+  RunnerOptions two;
+  two.n_threads = 2;
+  const auto target = make_runner(*model, two);
+  const auto draft = make_runner(*model, target->options());
+  ASSERT_EQ(draft->options().threads, target->options().threads);
+  ASSERT_EQ(draft->options().n_threads, 2);
+  Task task;
+  task.prompt = some_tokens(20, 1);
+  task.sampling = greedy();
+  task.sampling.ignore_eos = true;
+  task.generation.max_tokens = 60;
+  const Outcome without = decode(*target, *tokenizer, task, nullptr);
+  DraftModel itself(*draft, {0.01, tokenizer->size(), {}});
+  const Outcome with = decode(*target, *tokenizer, task, &itself);
+  expect_equal(with, without);
+  EXPECT_GT(with.counts.n_accepted, 30u);
+}
 
 // The two tokens after a fixed history, drawn 3000 times with the seeds 1…3000, each time from a verify step whose
 // draft is the most probable pair. Expected: the product of the chain's probabilities, from logits without drafts.
