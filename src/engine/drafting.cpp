@@ -146,7 +146,8 @@ Result<std::unique_ptr<Drafting>> load_drafting(const ServiceOptions& options, s
   return drafting;
 }
 
-Result<MemoryPlan> plan_drafting(const ServiceOptions& options, const GgufFile& model_file, const RunnerOptions& target) {
+Result<MemoryPlan> plan_drafting(const ServiceOptions& options, const GgufFile& model_file,
+                                 const RunnerOptions& target) {
   const RunnerOptions runner = draft_runner_options(target);
   if (options.drafts.kind == DraftOptions::Kind::kNextn && !has_file(options.drafts))
     return plan_nextn_memory(model_file, runner, options.load);

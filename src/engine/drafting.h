@@ -44,6 +44,7 @@ Result<std::shared_ptr<const GgufFile>> open_draft_model(const ServiceOptions& o
 Result<std::unique_ptr<Drafting>> load_drafting(const ServiceOptions& options, std::shared_ptr<const GgufFile> file,
                                                 const Tokenizer& tokenizer, const LmRunner& target);
 // The memory that it would take beside a model with these runner options.
-Result<MemoryPlan> plan_drafting(const ServiceOptions& options, const GgufFile& model_file, const RunnerOptions& target);
+Result<MemoryPlan> plan_drafting(const ServiceOptions& options, const GgufFile& model_file,
+                                 const RunnerOptions& target);
 
 }  // namespace hocket

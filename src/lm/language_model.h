@@ -61,7 +61,8 @@ class LanguageModel {
   virtual std::size_t n_vocab() const = 0;  // width of a row of logits
   // Bytes for a runner with these options, without creating it.
   virtual MemoryPlan plan(const RunnerOptions& options) const = 0;
-  // The same for LmRunner::create_nextn(); weights count only where the block was loaded alone. Nothing without a block.
+  // The same for LmRunner::create_nextn(); weights count only where the block was loaded alone. Nothing without a
+  // block.
   virtual MemoryPlan plan_nextn(const RunnerOptions&) const { return {}; }
 };
 

@@ -71,8 +71,8 @@ class DraftSource {
   virtual Result<void> begin(std::size_t n_kept) = 0;
   // At most request.n_max tokens that may follow the history; none when there is no good guess.
   virtual Result<Draft> propose(const DraftRequest& request) = 0;
-  // After each step of the model, with or without drafts; for sources that need hidden states also after each chunk of a
-  // prompt, from position n_kept of begin() on.
+  // After each step of the model, with or without drafts; for sources that need hidden states also after each chunk of
+  // a prompt, from position n_kept of begin() on.
   virtual Result<void> accept(const TargetStep&) { return {}; }
 };
 

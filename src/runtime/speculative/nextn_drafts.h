@@ -1,8 +1,8 @@
 // runtime/speculative/nextn_drafts.h: drafts from the model's own NextN block (multi-token prediction).
 //
-// The block sees every token of the sequence with the model's hidden state of the token before it, and guesses the token
-// after; for longer drafts it goes on from its own hidden state. It therefore follows the prompt too: accept() is called
-// for its chunks. What it evaluated while guessing is replaced as soon as the model's own states are known.
+// The block sees every token of the sequence with the model's hidden state of the token before it, and guesses the
+// token after; for longer drafts it goes on from its own hidden state. It therefore follows the prompt too: accept() is
+// called for its chunks. What it evaluated while guessing is replaced as soon as the model's own states are known.
 //
 // Owns     the hidden states that later evaluation may start from: of the last token, and at ends of whole chunks.
 //          Borrows the block's runner and uses its sequence 0.
@@ -46,9 +46,9 @@ class NextnDrafts final : public DraftSource {
   NextnDraftOptions options_;
   std::vector<float> pending_;                       // hidden state of the last token that the block may build on
   std::map<std::size_t, std::vector<float>> marks_;  // the same by length: where a later sequence may begin
-  bool lost_ = false;       // the sequence began where no hidden state is known: no drafts in it
+  bool lost_ = false;        // the sequence began where no hidden state is known: no drafts in it
   bool generating_ = false;  // something was proposed in this sequence
-  std::size_t true_ = 0;    // the block's first tokens that were evaluated with the model's own states
+  std::size_t true_ = 0;     // the block's first tokens that were evaluated with the model's own states
 };
 
 }  // namespace hocket

@@ -11,7 +11,8 @@
 // Threads  one user at a time.
 // Errors   those of the memory and, for the second step, of the runner. The sequence then holds all of the step, or
 //          nothing of it.
-// Cost     nothing for memories that take back steps of this length; else a snapshot each time, and a step when tokens go.
+// Cost     nothing for memories that take back steps of this length; else a snapshot each time, and a step when tokens
+// go.
 #pragma once
 
 #include <cstddef>

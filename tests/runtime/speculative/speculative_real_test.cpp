@@ -1,7 +1,7 @@
-// Drafts on the small real model. Its weights as F32, an F32 cache and exact attention: the shapes of the steps then
-// move logits by some 1e-6 only, and no two of the most probable tokens of these texts are that close, so that 200
-// greedy tokens are equal. (With the file's own quantised weights activations are rounded to 8 bits before each
-// product, and near ties may fall the other way.)
+// Drafts on the small real model. Its weights as F32, an F32 cache, exact attention, one thread: the shapes of the
+// steps then move logits by some 1e-6 only, and no two of the most probable tokens of these texts are that close, so
+// that 200 greedy tokens are equal. (With the file's own quantised weights activations are rounded to 8 bits before
+// each product, and near ties may fall the other way.)
 #include "lm/loaded_model.h"
 #include "runtime/speculative/decode_both.h"
 #include "runtime/speculative/draft_model.h"
@@ -31,8 +31,10 @@ class SpeculativeReal : public testing::Test {
     auto tokenizer = Tokenizer::load(file_->metadata());
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
     tokenizer_ = std::move(*tokenizer);
-    auto model = LoadedModel::declare(file_->metadata(), std::make_shared<DequantisedWeights>(file_),
-                                      file_->find("token_embd.weight")->ne[1], *find_device(""), true);
+    LoadedModel::DeclareOptions options;
+    options.n_vocab = file_->find("token_embd.weight")->ne[1];
+    options.device = *find_device("");
+    auto model = LoadedModel::declare(file_->metadata(), std::make_shared<DequantisedWeights>(file_), options);
     ASSERT_TRUE(model.ok()) << model.error().message;
     ASSERT_TRUE((*model)->weights().load({}).ok());
     model_ = std::move(*model);
@@ -44,6 +46,7 @@ class SpeculativeReal : public testing::Test {
   static std::unique_ptr<LmRunner> runner(const LanguageModel& model) {
     RunnerOptions options;
     options.n_ctx = 512;
+    options.n_threads = 1;
     options.cache_k = options.cache_v = CacheType::kF32;
     auto made = LmRunner::create(model, options);
     EXPECT_TRUE(made.ok()) << made.error().message;

@@ -37,11 +37,15 @@ RunnerOptions exact_options(std::size_t n_rollback) {
   return options;
 }
 
-// n_rollback: 1 makes recurrent models evaluate accepted tokens again, more lets them take rejected ones back.
-std::unique_ptr<LmRunner> make_runner(const LanguageModel& model, std::size_t n_rollback = 1) {
-  auto made = LmRunner::create(model, exact_options(n_rollback));
+std::unique_ptr<LmRunner> runner_of(const LanguageModel& model, const RunnerOptions& options) {
+  auto made = LmRunner::create(model, options);
   EXPECT_TRUE(made.ok()) << made.error().message;
   return std::move(*made);
+}
+
+// n_rollback: 1 makes recurrent models evaluate accepted tokens again, more lets them take rejected ones back.
+std::unique_ptr<LmRunner> make_runner(const LanguageModel& model, std::size_t n_rollback = 1) {
+  return runner_of(model, exact_options(n_rollback));
 }
 
 std::unique_ptr<LanguageModel> make_model(const std::string& arch, uint64_t seed, int64_t n_vocab) {
@@ -214,6 +218,27 @@ TEST(SpeculativeNextnGolden, AcceptsWhatTheReferenceAccepted) {
                 step["main"].get<Tokens>());
     }
   }
+}
+
+TEST(SpeculativeThreads, ADraftModelTakesTurnsOnTheModelsThreads) {
+  const auto tokenizer = fake::byte_tokenizer();
+  const auto model = make_model("llama", 7, static_cast<int64_t>(tokenizer->size()));
+  RunnerOptions two = exact_options(1);
+  two.n_threads = 2;
+  const auto target = runner_of(*model, two);
+  const auto draft = runner_of(*model, target->options());
+  ASSERT_EQ(draft->options().threads, target->options().threads);
+  ASSERT_EQ(draft->options().n_threads, 2);
+  Task task;
+  task.prompt = some_tokens(20, 1);
+  task.sampling = greedy();
+  task.sampling.ignore_eos = true;
+  task.generation.max_tokens = 60;
+  const Outcome without = decode(*target, *tokenizer, task, nullptr);
+  DraftModel itself(*draft, {0.01, tokenizer->size(), {}});
+  const Outcome with = decode(*target, *tokenizer, task, &itself);
+  expect_equal(with, without);
+  EXPECT_GT(with.counts.n_accepted, 30u);
 }
 
 // The two tokens after a fixed history, drawn 3000 times with the seeds 1…3000, each time from a verify step whose
