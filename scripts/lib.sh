@@ -11,6 +11,7 @@ BUILD_PACKAGES=(g++ cmake ninja-build ccache pkg-config python3 python3-pip
                 libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libxxhash-dev libssl-dev libedit-dev)
 TEST_PACKAGES=(python3-venv libgtest-dev libgmock-dev)
 BENCH_PACKAGES=(libbenchmark-dev)
+FUZZ_PACKAGES=(clang libclang-rt-dev llvm)  # compiler, libFuzzer with the sanitizers, and what names the lines of a report
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 1; }

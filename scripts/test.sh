@@ -2,12 +2,19 @@
 # From a fresh clone to test results: installs, fetches, builds what is missing, then runs ctest.
 #
 #   scripts/test.sh                    every test but those labelled slow or fuzz
-#   scripts/test.sh asan               the same with AddressSanitizer and UndefinedBehaviorSanitizer (or tsan)
+#   scripts/test.sh asan               the tests that need no real model, with AddressSanitizer and UBSan (or tsan)
+#   scripts/test.sh fuzz               a minute of every libFuzzer target, built with clang
 #   scripts/test.sh -R Tokenizer       further arguments go to ctest; -L or -LE replaces the choice of labels
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 preset=dev
-case ${1:-} in dev | asan | tsan) preset=$1; shift ;; esac
+case ${1:-} in dev | asan | tsan | fuzz) preset=$1; shift ;; esac
+
+if [[ $preset == fuzz ]]; then
+  install_packages "${BUILD_PACKAGES[@]}" "${FUZZ_PACKAGES[@]}"
+  build fuzz -- fuzz
+  exec ctest --test-dir build/fuzz --output-on-failure --no-tests=error --label-regex '^fuzz$' "$@"
+fi
 
 install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 HOCKET_TEST_SMOLLM2=$(fetch smollm2)
@@ -22,7 +29,10 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 
-labels=(--label-exclude '^(slow|fuzz)$')
+# A real model takes many times as long in such a build.
+left_out='slow|fuzz'
+[[ $preset == dev ]] || left_out+='|real|scenario'
+labels=(--label-exclude "^($left_out)\$")
 for argument in "$@"; do
   case $argument in -L | -LE | --label-regex | --label-exclude) labels=() ;; esac
 done

@@ -27,7 +27,7 @@ namespace hocket {
 struct TemplateLimits {
   std::size_t max_source_bytes = 1u << 20;
   std::size_t max_output_bytes = 64u << 20;
-  double max_render_ms = 10'000;
+  double max_render_ms = 10'000;  // of the rendering thread's own time
 };
 
 struct TemplateInput {

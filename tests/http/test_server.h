@@ -53,10 +53,10 @@ class TestServer {
     EXPECT_TRUE(value.ok()) << text;
     return value ? *value : Json();
   }
-  // True as soon as `condition` holds; false after five seconds.
+  // True as soon as `condition` holds; false after kSoon.
   template <class Condition>
-  static bool eventually(Condition condition, std::chrono::milliseconds wait = std::chrono::seconds(5)) {
-    const auto until = std::chrono::steady_clock::now() + wait;
+  static bool eventually(Condition condition) {
+    const auto until = std::chrono::steady_clock::now() + kSoon;
     while (!condition()) {
       if (std::chrono::steady_clock::now() > until) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(2));

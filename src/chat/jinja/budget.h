@@ -3,15 +3,15 @@
 // Owns     every list and mapping that the render made, until its end.
 // Threads  belongs to the thread that renders; the nodes of the program find it through a thread-local pointer.
 // Errors   exceptions, as the engine's own: they end the render and become a Result in program.cpp.
-// Cost     tick() reads the clock; weigh() walks the value.
+// Cost     tick() reads the clock (chat/jinja/time_limit.h); weigh() walks the value.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "chat/jinja/time_limit.h"
 #include "chat/template.h"
 #include "jinja/value.h"
 
@@ -55,7 +55,7 @@ class Budget {
 
  private:
   const std::size_t max_bytes_;
-  const std::chrono::steady_clock::time_point deadline_;
+  const TimeLimit time_;
   const char* const stack_;
   std::size_t made_ = 0;
   std::vector<jinja::value> kept_;
