@@ -37,6 +37,7 @@ ModelSessionOptions ModelFlags::session() const {
 Result<DraftOptions> ModelFlags::drafts() const {
   DraftOptions options;
   options.n_max = draft_max;
+  options.n_min = draft_min;
   options.p_min = draft_p_min;
   const bool mtp_given = mtp != "auto" && mtp != "off";
   if (static_cast<int>(lookup) + static_cast<int>(!draft_model.empty()) + static_cast<int>(mtp_given) > 1)
@@ -53,6 +54,8 @@ Result<DraftOptions> ModelFlags::drafts() const {
   } else if (mtp == "auto") {
     options.kind = DraftOptions::Kind::kNextnIfPresent;
   }
+  if (draft_max && *draft_max < draft_min)
+    return Error(ErrorCode::kInvalid, "--draft-min is more than --draft-max", "--draft-min");
   if (draft_max == std::size_t{0}) options.kind = DraftOptions::Kind::kNone;
   return options;
 }
@@ -118,6 +121,10 @@ void add_draft_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("--draft-max,--draft-n,--draft", flags.draft_max,
                  "most tokens of a draft (default: 3 from a model, 8 from the text)")
       ->check(CLI::Range(0, 64))
+      ->group(group);
+  app.add_option("--draft-min", flags.draft_min, "drafts of at least this many tokens, whether they seem to pay or not")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str()
       ->group(group);
   app.add_option("--draft-p-min,--draft-min-p", flags.draft_p_min,
                  "a model's draft ends before a token less probable than this")

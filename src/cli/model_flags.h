@@ -31,6 +31,7 @@ struct ModelFlags {
   std::string mtp = "auto";
   bool lookup = false;
   std::optional<std::size_t> draft_max;
+  std::size_t draft_min = 0;
   float draft_p_min = DraftOptions().p_min;
 
   RunnerOptions runner() const;

@@ -35,6 +35,7 @@ struct DraftOptions {
   Kind kind = Kind::kNone;
   std::string model_path;            // kModel; kNextn: a file with the block, empty: the model's own
   std::optional<std::size_t> n_max;  // most tokens of a draft; absent: what suits the kind
+  std::size_t n_min = 0;             // at least so many are asked for, whether drafting seems to pay or not
   float p_min = 0.75f;               // a model's draft ends before a token that it thinks less probable
 };
 

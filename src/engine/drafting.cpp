@@ -118,7 +118,7 @@ Result<std::shared_ptr<const GgufFile>> open_draft_model(const ServiceOptions& o
 Result<std::unique_ptr<Drafting>> load_drafting(const ServiceOptions& options, std::shared_ptr<const GgufFile> file,
                                                 const Tokenizer& tokenizer, const LmRunner& target) {
   auto drafting = std::make_unique<Drafting>();
-  drafting->settings = {options.drafts.n_max, options.drafts.p_min};
+  drafting->settings = {options.drafts.n_max, options.drafts.p_min, options.drafts.n_min};
   switch (options.drafts.kind) {
     case DraftOptions::Kind::kNone:
     case DraftOptions::Kind::kNextnIfPresent:  // resolved before

@@ -32,7 +32,7 @@ SpeculativeDecoder::SpeculativeDecoder(LmRunner& runner, SeqId seq, DraftSource&
 
 Result<std::vector<TokenId>> SpeculativeDecoder::draft(std::size_t n_most, const CancelToken& cancel,
                                                        const std::function<Result<void>()>& check) {
-  const std::size_t wanted = length_.choose();
+  const std::size_t wanted = std::max(length_.choose(), settings_.n_min);
   if (wanted == 0) length_.pass();
   // Room for the draft beside the token that is evaluated anyway.
   const SequenceMemory& memory = runner_->memory();

@@ -33,6 +33,7 @@ namespace hocket {
 struct DraftSettings {
   std::optional<std::size_t> n_max;  // most tokens of a draft; absent: what suits the source
   float p_min = 0;                   // of DraftRequest
+  std::size_t n_min = 0;             // drafts are asked for at least so long, whether they seem to pay or not
 };
 
 struct DraftCounts {
