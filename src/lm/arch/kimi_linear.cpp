@@ -3,11 +3,9 @@
 // KDA layers whose decay is a softplus and whose decay and gate are of low rank, and latent attention without rotation
 // where attention.head_count_kv is not 0; some dense layers, then experts with a sigmoid. Source: language-models.md
 // §3.10.
-#include <variant>
-
 #include "lm/arch/registry.h"
-#include "lm/blocks/feed_forward.h"
 #include "lm/blocks/kda.h"
+#include "lm/blocks/mixed_block.h"
 #include "lm/blocks/mla.h"
 
 namespace hocket {
@@ -15,12 +13,7 @@ namespace hocket {
 namespace {
 
 struct KimiLinear {
-  struct Layer {
-    RmsNorm attn_norm;
-    std::variant<Kda, Mla> mixer;
-    RmsNorm ffn_norm;
-    FeedForward ffn;
-  };
+  using Layer = MixedBlock<Kda, Mla>;
   HParams hp;
   KdaSpec kda;
   MlaSpec mla;
@@ -40,12 +33,11 @@ struct KimiLinear {
 
   Layer make_layer(WeightSet& w, std::size_t il) const {
     const std::string p = block_prefix(il);
-    const auto mixer = [&]() -> std::variant<Kda, Mla> {
+    const auto mixer = [&]() -> Layer::Mixer {
       if (latent(il)) return Mla::make(w, p, mla);
       return Kda::make(w, p, kda);
     };
-    return {RmsNorm::make(w, p + "attn_norm", hp.n_embd, hp.rms_eps), mixer(),
-            RmsNorm::make(w, p + "ffn_norm", hp.n_embd, hp.rms_eps), FeedForward::make(w, p, ffn, il)};
+    return Layer::make(w, p, hp, mixer(), FeedForward::make(w, p, ffn, il));
   }
 
   LayerMemory memory_of(std::size_t il) const {
@@ -53,11 +45,7 @@ struct KimiLinear {
     return {.recurrent = kda.memory()};
   }
 
-  Tensor run_layer(StepGraph& g, const Layer& l, std::size_t il, Tensor x) const {
-    Tensor h = l.attn_norm.run(g, x);
-    x = g.residual(x, std::visit([&](const auto& mixer) { return mixer.run(g, il, h); }, l.mixer));
-    return g.residual(x, l.ffn.run(g, l.ffn_norm.run(g, x)));
-  }
+  Tensor run_layer(StepGraph& g, const Layer& l, std::size_t il, Tensor x) const { return l.run(g, il, x); }
 };
 
 }  // namespace

@@ -3,11 +3,9 @@
 // Gated short convolutions, and grouped-query attention where attention.head_count_kv is not 0; dense, or experts with
 // a sigmoid after some dense layers. The final norm is called token_embd_norm, the head is tied. Source:
 // language-models.md §3.16.
-#include <variant>
-
 #include "lm/arch/registry.h"
 #include "lm/blocks/attention.h"
-#include "lm/blocks/feed_forward.h"
+#include "lm/blocks/mixed_block.h"
 #include "lm/blocks/short_conv.h"
 
 namespace hocket {
@@ -45,12 +43,7 @@ struct GatedConv {
 };
 
 struct Lfm2 {
-  struct Layer {
-    RmsNorm attn_norm;
-    std::variant<GatedConv, Attention> mixer;
-    RmsNorm ffn_norm;
-    FeedForward ffn;
-  };
+  using Layer = MixedBlock<GatedConv, Attention>;
   HParams hp;
   int64_t kernel;
   FeedForwardSpec ffn;
@@ -69,12 +62,11 @@ struct Lfm2 {
     const std::string p = block_prefix(il);
     AttentionSpec attn = AttentionSpec::of(hp, il);
     attn.head_norm = true;
-    const auto mixer = [&]() -> std::variant<GatedConv, Attention> {
+    const auto mixer = [&]() -> Layer::Mixer {
       if (attends(il)) return Attention::make(w, p, attn);
       return GatedConv::make(w, p, hp.n_embd, kernel);
     };
-    return {RmsNorm::make(w, p + "attn_norm", hp.n_embd, hp.rms_eps), mixer(),
-            RmsNorm::make(w, p + "ffn_norm", hp.n_embd, hp.rms_eps), FeedForward::make(w, p, ffn, il)};
+    return Layer::make(w, p, hp, mixer(), FeedForward::make(w, p, ffn, il));
   }
 
   LayerMemory memory_of(std::size_t il) const {
@@ -82,12 +74,7 @@ struct Lfm2 {
     return {.recurrent = {.n_conv = conv_state_size(kernel, hp.n_embd)}};
   }
 
-  Tensor run_layer(StepGraph& g, const Layer& l, std::size_t il, Tensor x) const {
-    Tensor h = l.attn_norm.run(g, x);
-    const auto* conv = std::get_if<GatedConv>(&l.mixer);
-    x = g.residual(x, conv ? conv->run(g, il, h) : std::get<Attention>(l.mixer).run(g, il, h, nullptr));
-    return g.residual(x, l.ffn.run(g, l.ffn_norm.run(g, x)));
-  }
+  Tensor run_layer(StepGraph& g, const Layer& l, std::size_t il, Tensor x) const { return l.run(g, il, x); }
 
   FrameSpec frame() const { return {.output_norm = "token_embd_norm", .tied_head = true}; }
 };

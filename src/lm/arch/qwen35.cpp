@@ -6,12 +6,10 @@
 // language-models.md §3.5.
 #include <fmt/format.h>
 
-#include <variant>
-
 #include "lm/arch/registry.h"
-#include "lm/blocks/feed_forward.h"
 #include "lm/blocks/gated_attention.h"
 #include "lm/blocks/gated_delta_net.h"
+#include "lm/blocks/mixed_block.h"
 
 namespace hocket {
 
@@ -19,12 +17,7 @@ namespace {
 
 template <DeltaHeads kHeads>
 struct Qwen35 {
-  struct Layer {
-    RmsNorm attn_norm;
-    std::variant<GatedDeltaNet, GatedAttention> mixer;
-    RmsNorm post_attention_norm;
-    FeedForward ffn;
-  };
+  using Layer = MixedBlock<GatedDeltaNet, GatedAttention>;
   HParams hp;
   GatedDeltaNetSpec delta;
   FeedForwardSpec ffn;
@@ -67,12 +60,11 @@ struct Qwen35 {
 
   Layer make_layer(WeightSet& w, std::size_t il) const {
     const std::string p = block_prefix(il);
-    const auto mixer = [&]() -> std::variant<GatedDeltaNet, GatedAttention> {
+    const auto mixer = [&]() -> typename Layer::Mixer {
       if (recurrent[il]) return GatedDeltaNet::make(w, p, delta);
       return GatedAttention::make(w, p, AttentionSpec::of(hp, il));
     };
-    return {RmsNorm::make(w, p + "attn_norm", hp.n_embd, hp.rms_eps), mixer(),
-            RmsNorm::make(w, p + "post_attention_norm", hp.n_embd, hp.rms_eps), FeedForward::make(w, p, ffn, il)};
+    return Layer::make(w, p, hp, mixer(), FeedForward::make(w, p, ffn, il), "post_attention_norm");
   }
 
   LayerMemory memory_of(std::size_t il) const {
@@ -80,11 +72,7 @@ struct Qwen35 {
     return {.kv = {hp.n_kv_head[il], hp.head_dim_k, hp.head_dim_v}};
   }
 
-  Tensor run_layer(StepGraph& g, const Layer& l, std::size_t il, Tensor x) const {
-    Tensor h = l.attn_norm.run(g, x);
-    x = g.residual(x, std::visit([&](const auto& mixer) { return mixer.run(g, il, h); }, l.mixer));
-    return g.residual(x, l.ffn.run(g, l.post_attention_norm.run(g, x)));
-  }
+  Tensor run_layer(StepGraph& g, const Layer& l, std::size_t il, Tensor x) const { return l.run(g, il, x); }
 };
 
 }  // namespace
