@@ -143,7 +143,7 @@ class Runner : public LmRunner {
           std::count_if(batch.data(), &token, [&](const BatchToken& other) { return other.seq == token.seq; }));
       std::vector<Cell>& cells = memory_.at(token.seq);
       cells.push_back({token.id, mix(n_of_seq, place), next_id_++});
-      if (token.output) rows_.push_back(output == StepOutput::kLogits ? logits(cells) : hidden(cells));
+      if (token.output) rows_.push_back(output == StepOutput::kLogits ? logits(cells) : hidden_of(cells));
     }
     return {};
   }
@@ -175,7 +175,7 @@ class Runner : public LmRunner {
     if (script.next) row.at(static_cast<std::size_t>(script.next(tokens))) += script.peak;
     return row;
   }
-  std::vector<float> hidden(const std::vector<Cell>& cells) const {
+  std::vector<float> hidden_of(const std::vector<Cell>& cells) const {
     std::vector<float> row(model_.summary().n_embd);
     for (std::size_t i = 0; i < row.size(); ++i) {
       row[i] = static_cast<float>(mix(static_cast<uint64_t>(cells.back().token), i) >> 40) / (1 << 24) - 0.5f;
