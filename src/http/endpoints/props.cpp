@@ -19,26 +19,6 @@ Json limits_json(const HttpLimits& limits) {
   return json;
 }
 
-Json memory_json(const MemoryPlan& memory) {
-  return Json::object({{"weight_bytes", memory.weight_bytes},
-                       {"cache_bytes", memory.cache_bytes},
-                       {"compute_bytes", memory.compute_bytes}});
-}
-
-Json drafts_json(const ServiceInfo& info) {
-  if (info.drafts.kind == DraftOptions::Kind::kNone) return nullptr;
-  const bool by_model = info.drafts.kind == DraftOptions::Kind::kModel;
-  Json json = Json::object();
-  json["source"] = by_model ? "model" : "lookup";
-  json["n_max"] = info.drafts.n_max ? Json(*info.drafts.n_max) : Json(nullptr);
-  if (by_model) {
-    json["model_path"] = info.drafts.model_path;
-    json["p_min"] = info.drafts.p_min;
-    json["memory"] = memory_json(info.draft_memory);
-  }
-  return json;
-}
-
 }  // namespace
 
 HttpResponse get_props(const HttpRequest& request, const Api& api) {

@@ -51,7 +51,9 @@ inline Outcome decode(LmRunner& runner, const Tokenizer& tokenizer, const Task& 
                       const CancelToken& cancel = {}) {
   Outcome out;
   runner.memory().clear(0);
-  if (source) EXPECT_TRUE(source->begin(0).ok());
+  if (source) {
+    EXPECT_TRUE(source->begin(0).ok());
+  }
   const auto filled = prefill_for_drafts(runner, 0, task.prompt, {}, source, cancel);
   EXPECT_TRUE(filled.ok()) << filled.error().message;
   auto sampler = Sampler::create(task.sampling, tokenizer, runner.model().n_vocab(), runner.options().n_ctx);
