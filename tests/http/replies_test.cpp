@@ -48,6 +48,8 @@ TEST(ChatReply, TheHocketObjectIsComplete) {
   server.service->chat_script = [](const ChatRequest&) {
     ReplyDone done = FakeChatService::done();
     done.timings.decode_compute_ms = 20;
+    done.timings.drafted_tokens = 4;
+    done.timings.accepted_tokens = 1;
     ReplyDetails details;
     details.max_tokens = 3;
     details.context_full = true;
@@ -71,8 +73,8 @@ TEST(ChatReply, TheHocketObjectIsComplete) {
             R"("context_capacity_reached":true,"queue_ms":0.0,"ttft_ms":0.0,"prefill_ms":10.0,)"
             R"("prompt_evaluated_tokens":3,"prefill_tokens_per_second":300.0,"decode_ms":30.0,)"
             R"("decode_tokens_per_second":100.0,"decode_compute_ms":20.0,"decode_compute_tokens_per_second":150.0,)"
-            R"("total_ms":40.0,"cached_tokens":2,"cache_status":"prefix_hit","rss_bytes":1000,)"
-            R"("peak_rss_bytes":2000,"minor_page_faults":5,"major_page_faults":1})");
+            R"("draft_n":4,"draft_n_accepted":1,"total_ms":40.0,"cached_tokens":2,"cache_status":"prefix_hit",)"
+            R"("rss_bytes":1000,"peak_rss_bytes":2000,"minor_page_faults":5,"major_page_faults":1})");
   EXPECT_EQ(sampling["seed"], 77);
   EXPECT_EQ(sampling["temperature"], 0.7);
   // The same names as in /props.
