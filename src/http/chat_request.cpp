@@ -106,7 +106,9 @@ Result<ParsedChat> read_chat_request(const Json& body, const HttpRequest& reques
   ToolFields tools = read_tools(fields, limits);
   chat.tools = std::move(tools.tools);
   chat.tool_choice = std::move(tools.choice);
-  chat.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true);
+  // Forced to call, a small model goes on calling as long as it may; who wants several calls then says so.
+  const bool by_itself = chat.tool_choice.kind != ToolChoiceKind::kRequired;
+  chat.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(by_itself);
   chat.response_format = read_response_format(fields, limits);
   read_template_fields(fields, chat);
   read_continuation(fields, chat);

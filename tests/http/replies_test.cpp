@@ -117,6 +117,22 @@ TEST(ChatReply, EngineErrorsKeepTheirStatusParamAndNumbers) {
             R"("code":"context_length_exceeded","n_prompt_tokens":5000,"n_ctx":2048}})");
 }
 
+TEST(ChatRequestFields, SeveralCallsByDefaultOnlyUnderAuto) {
+  TestServer server;
+  const auto parallel = [&](const std::string& more) {
+    const std::string body = R"({"model":"fake","messages":[{"role":"user","content":"x"}],)"
+                             R"("tools":[{"type":"function","function":{"name":"f"}}])" +
+                             more + "}";
+    EXPECT_EQ(server.call("POST", "/v1/chat/completions", body).status, 200) << body;
+    return server.service->chats().back().parallel_tool_calls;
+  };
+  EXPECT_TRUE(parallel(""));
+  EXPECT_TRUE(parallel(R"(,"tool_choice":"auto")"));
+  EXPECT_FALSE(parallel(R"(,"tool_choice":"required")"));
+  EXPECT_TRUE(parallel(R"(,"tool_choice":"required","parallel_tool_calls":true)"));
+  EXPECT_FALSE(parallel(R"(,"parallel_tool_calls":false)"));
+}
+
 TEST(ChatRequestFields, ReachTheService) {
   TestServer server;
   const std::string body = R"({"model":"fake","messages":[
