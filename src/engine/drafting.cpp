@@ -31,12 +31,22 @@ Error of_draft_model(Error error) {
   return error;
 }
 
+// The progress of the model is at its end and stays there, but the load can still be stopped.
+LoadOptions beside(const LoadOptions& model) {
+  LoadOptions load = model;
+  load.progress = [inner = model.progress](float) { return !inner || inner(1.0f); };
+  return load;
+}
+
+// The block alone, from a file of its own.
+LoadOptions block_alone(LoadOptions load) {
+  load.nextn = LoadOptions::Nextn::kAlone;
+  return load;
+}
+
 Result<void> load_draft_model(const LoadOptions& options, const Tokenizer& tokenizer, const LmRunner& target,
                               Drafting& out) {
-  LoadOptions load = options;
-  // The progress of the model is at its end and stays there, but the load can still be stopped.
-  load.progress = [inner = options.progress](float) { return !inner || inner(1.0f); };
-  TRY_ASSIGN(out.model, LanguageModel::load(out.file, load));
+  TRY_ASSIGN(out.model, LanguageModel::load(out.file, beside(options)));
   const RunnerOptions runner_options = draft_runner_options(target.options());
   out.memory = out.model->plan(runner_options);
   TRY_ASSIGN(out.runner, LmRunner::create(*out.model, runner_options));
@@ -57,10 +67,7 @@ Result<void> load_nextn(const LoadOptions& options, const Tokenizer& tokenizer, 
   const LanguageModel* with_block = &target.model();
   const ModelSummary& model = target.model().summary();
   if (out.file) {
-    LoadOptions load = options;
-    load.nextn = LoadOptions::Nextn::kAlone;
-    load.progress = [inner = options.progress](float) { return !inner || inner(1.0f); };
-    TRY_ASSIGN(out.model, LanguageModel::load(out.file, load));
+    TRY_ASSIGN(out.model, LanguageModel::load(out.file, block_alone(beside(options))));
     with_block = out.model.get();
     const ModelSummary& block = with_block->summary();
     if (block.arch != model.arch || block.n_embd != model.n_embd || block.n_vocab != model.n_vocab)
@@ -155,9 +162,7 @@ Result<MemoryPlan> plan_drafting(const ServiceOptions& options, const GgufFile& 
   const auto plan = [&]() -> Result<MemoryPlan> {
     TRY_ASSIGN(const auto file, GgufFile::open(options.drafts.model_path));
     if (options.drafts.kind == DraftOptions::Kind::kModel) return plan_memory(*file, runner, options.load);
-    LoadOptions alone = options.load;
-    alone.nextn = LoadOptions::Nextn::kAlone;
-    return plan_nextn_memory(*file, runner, alone);
+    return plan_nextn_memory(*file, runner, block_alone(options.load));
   };
   auto result = plan();
   if (!result) return of_draft_model(std::move(result).error());

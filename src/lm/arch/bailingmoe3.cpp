@@ -3,24 +3,15 @@
 // KDA layers with a bounded decay, and latent attention with a gate of each head where attention.head_count_kv is not
 // 0; some dense layers, then experts in groups with a sigmoid and clamped activations. NextN block: latent attention
 // and experts. Source: language-models.md §3.8.
-#include "lm/arch/registry.h"
-#include "lm/blocks/kda.h"
-#include "lm/blocks/mixed_block.h"
-#include "lm/blocks/mla.h"
+#include "lm/arch/kda_hybrid.h"
 
 namespace hocket {
 
 namespace {
 
-struct BailingMoe3 {
-  using Layer = MixedBlock<Kda, Mla>;
-  HParams hp;
-  KdaSpec kda;
-  MlaSpec mla;
-  FeedForwardSpec ffn;
-
+struct BailingMoe3 : KdaHybrid {
   static Result<BailingMoe3> read(const HParams& hp, const Metadata& metadata) {
-    BailingMoe3 arch{hp, {}, {}, {}};
+    BailingMoe3 arch{{hp, {}, {}, {}}};
     TRY_ASSIGN(arch.kda, KdaSpec::read(hp, metadata));
     TRY_ASSIGN(const bool safe_gate, metadata.boolean_or(hp.key("kda.safe_gate"), true));
     if (!safe_gate)
@@ -35,24 +26,6 @@ struct BailingMoe3 {
     TRY_ASSIGN(arch.ffn, FeedForwardSpec::read(hp, metadata, {.gating = Gating::kSigmoid}));
     return arch;
   }
-
-  bool latent(std::size_t il) const { return hp.n_kv_head[il] != 0; }
-
-  Layer make_layer(WeightSet& w, std::size_t il) const {
-    const std::string p = block_prefix(il);
-    const auto mixer = [&]() -> Layer::Mixer {
-      if (latent(il)) return Mla::make(w, p, mla);
-      return Kda::make(w, p, kda);
-    };
-    return Layer::make(w, p, hp, mixer(), FeedForward::make(w, p, ffn, il));
-  }
-
-  LayerMemory memory_of(std::size_t il) const {
-    if (latent(il)) return {.kv = mla.memory()};
-    return {.recurrent = kda.memory()};
-  }
-
-  Tensor run_layer(StepGraph& g, const Layer& l, std::size_t il, Tensor x) const { return l.run(g, il, x); }
 
   FrameSpec frame() const { return {.nextn_norm = "layer_output_norm"}; }
 };
