@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "chat/stepping_parser.h"
 #include "chat/tool_syntax/call_reader.h"
 
 namespace hocket {
@@ -31,38 +32,17 @@ std::string word_after(std::string_view header, std::string_view mark) {
   return std::string(header.substr(begin, end - begin));
 }
 
-class HarmonyParser : public ReplyParser {
+class HarmonyParser : public SteppingParser {
  public:
   explicit HarmonyParser(const std::vector<Tool>& tools) {
     for (const Tool& tool : tools) names_.insert(tool.name);
   }
 
-  std::vector<ReplyDelta> push(std::string_view text) override {
-    buffer_ += text;
-    run();
-    return std::exchange(deltas_, {});
-  }
-  std::vector<ReplyDelta> finish() override {
-    final_ = true;
-    run();
-    return std::exchange(deltas_, {});
-  }
-  std::size_t n_tool_calls() const override { return n_calls_; }
-
  private:
   // kBetween: a header may begin. kHeader: up to <|message|>. The others: the text of a message.
   enum class State { kBetween, kHeader, kContent, kReasoning, kCall };
 
-  std::string_view rest() const { return std::string_view(buffer_).substr(at_); }
-
-  void run() {
-    while (step()) {
-    }
-    buffer_.erase(0, at_);
-    at_ = 0;
-  }
-
-  bool step() {
+  bool step() override {
     switch (state_) {
       case State::kBetween:
         return step_between();
@@ -244,40 +224,15 @@ class HarmonyParser : public ReplyParser {
   }
 
   void start() {
-    ReplyDelta delta;
-    delta.kind = ReplyDelta::Kind::kToolCallStart;
-    delta.index = n_calls_++;
-    delta.call_id = make_tool_call_id();
-    delta.call_name = name_;
-    deltas_.push_back(std::move(delta));
+    announce_call(make_tool_call_id(), name_);
     started_ = true;
   }
 
   void flush() {
     if (started_) emit_arguments(reader_->take_arguments());
   }
-  void emit_arguments(std::string_view text) {
-    if (text.empty()) return;
-    emit(ReplyDelta::Kind::kToolCallArguments, text);
-    deltas_.back().index = n_calls_ - 1;
-  }
-
-  void emit(ReplyDelta::Kind kind, std::string_view text) {
-    if (text.empty()) return;
-    const bool joins = !deltas_.empty() && deltas_.back().kind == kind &&
-                       (kind != ReplyDelta::Kind::kToolCallArguments || deltas_.back().index + 1 == n_calls_);
-    if (!joins) {
-      deltas_.emplace_back();
-      deltas_.back().kind = kind;
-    }
-    deltas_.back().text += text;
-  }
-
   std::set<std::string, std::less<>> names_;
   State state_ = State::kBetween;
-  std::string buffer_;
-  std::size_t at_ = 0;  // of buffer_, consumed
-  bool final_ = false;
   bool any_message_ = false, any_reasoning_ = false, any_content_ = false;
   bool separate_ = false;  // a message begins: a line break goes between it and one of its kind
 
@@ -285,8 +240,6 @@ class HarmonyParser : public ReplyParser {
   std::string header_, body_;  // as they came, until the call is certain
   std::unique_ptr<CallReader> reader_;
   bool started_ = false, done_ = false;
-  std::size_t n_calls_ = 0;
-  std::vector<ReplyDelta> deltas_;
 };
 
 }  // namespace

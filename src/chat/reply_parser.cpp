@@ -4,6 +4,7 @@
 
 #include "chat/harmony_parser.h"
 #include "chat/reply_format.h"
+#include "chat/stepping_parser.h"
 #include "chat/tool_syntax/argument_types.h"
 #include "chat/tool_syntax/call_reader.h"
 #include "chat/tool_syntax/literal_scanner.h"
@@ -32,7 +33,7 @@ std::size_t partial_at_end(std::string_view text, std::string_view marker) {
 
 // The text is consumed from the front of buffer_; every state either consumes, changes the state, or waits for more.
 // What a state decides depends on the text alone, not on how it was cut into pieces.
-class StreamParser : public ReplyParser {
+class StreamParser : public SteppingParser {
  public:
   StreamParser(const ReplyFormat& format, const std::vector<Tool>& tools, bool starts_in_thinking)
       : format_(format), syntax_(call_syntax(format)) {
@@ -40,18 +41,6 @@ class StreamParser : public ReplyParser {
     state_ = !thinks() ? State::kText : starts_in_thinking ? State::kLeadThinking : State::kLead;
     at_start_ = !tools_.empty() && (format.tools == ToolSyntax::kLlama3 || format.tools == ToolSyntax::kRecipient);
   }
-
-  std::vector<ReplyDelta> push(std::string_view text) override {
-    buffer_ += text;
-    run();
-    return std::exchange(deltas_, {});
-  }
-  std::vector<ReplyDelta> finish() override {
-    final_ = true;
-    run();
-    return std::exchange(deltas_, {});
-  }
-  std::size_t n_tool_calls() const override { return n_calls_; }
 
  private:
   enum class State { kLead, kLeadThinking, kThinking, kText, kOpened, kCall, kTail };
@@ -63,16 +52,8 @@ class StreamParser : public ReplyParser {
   }
 
   bool thinks() const { return !format_.think_close.empty(); }
-  std::string_view rest() const { return std::string_view(buffer_).substr(at_); }
 
-  void run() {
-    while (step()) {
-    }
-    buffer_.erase(0, at_);
-    at_ = 0;
-  }
-
-  bool step() {
+  bool step() override {
     switch (state_) {
       case State::kLead:
       case State::kLeadThinking:
@@ -360,44 +341,21 @@ class StreamParser : public ReplyParser {
   }
 
   void start_call() {
-    ReplyDelta delta;
-    delta.kind = ReplyDelta::Kind::kToolCallStart;
-    delta.index = n_calls_++;
-    delta.call_id = call_id_.empty() ? make_tool_call_id() : std::exchange(call_id_, {});
+    std::string id = call_id_.empty() ? make_tool_call_id() : std::exchange(call_id_, {});
     // Templates of this family refuse ids of any other length when the client sends them back.
     const bool mistral = format_.tools == ToolSyntax::kMistral || format_.tools == ToolSyntax::kMistralNamed;
-    if (mistral) delta.call_id = delta.call_id.substr(delta.call_id.size() - 9);
-    delta.call_name = *reader_->name();
-    deltas_.push_back(std::move(delta));
+    if (mistral) id = id.substr(id.size() - 9);
+    announce_call(std::move(id), *reader_->name());
     started_ = true;
     raw_.clear();
   }
 
   void flush_arguments() { emit_arguments(reader_->take_arguments()); }
-  void emit_arguments(std::string_view text) {
-    emit(ReplyDelta::Kind::kToolCallArguments, text);
-    if (!deltas_.empty() && !text.empty()) deltas_.back().index = n_calls_ - 1;
-  }
-
-  void emit(ReplyDelta::Kind kind, std::string_view text) {
-    if (text.empty()) return;
-    const bool joins = !deltas_.empty() && deltas_.back().kind == kind &&
-                       (kind != ReplyDelta::Kind::kToolCallArguments || deltas_.back().index + 1 == n_calls_);
-    if (!joins) {
-      deltas_.emplace_back();
-      deltas_.back().kind = kind;
-    }
-    deltas_.back().text += text;
-  }
-
   const ReplyFormat format_;
   const CallSyntax syntax_;
   std::map<std::string, ArgumentTypes, std::less<>> tools_;
 
   State state_ = State::kText;
-  std::string buffer_;
-  std::size_t at_ = 0;  // of buffer_, consumed
-  bool final_ = false;
   bool thinking_begins_ = true;
   bool skip_space_ = false;
   bool at_start_ = false;
@@ -409,8 +367,6 @@ class StreamParser : public ReplyParser {
   bool in_array_ = false;       // [{…}, {…}]
   std::string raw_;
   std::size_t n_opener_ = 0;
-  std::size_t n_calls_ = 0;
-  std::vector<ReplyDelta> deltas_;
 };
 
 }  // namespace
