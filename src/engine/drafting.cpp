@@ -11,8 +11,6 @@
 namespace hocket {
 namespace {
 
-constexpr std::size_t kLookupMax = 8, kModelMax = 3;
-
 RunnerOptions draft_runner_options(RunnerOptions target) {
   target.n_seqs = 1;
   target.n_rollback = 1;
@@ -98,8 +96,16 @@ DraftOptions resolve_drafts(const DraftOptions& options, const ModelSummary& sum
 }
 
 std::size_t n_drafted_at_most(const DraftOptions& options) {
-  if (options.kind == DraftOptions::Kind::kNone) return 0;
-  return options.n_max.value_or(options.kind == DraftOptions::Kind::kLookup ? kLookupMax : kModelMax);
+  switch (options.kind) {
+    case DraftOptions::Kind::kNone:
+      return 0;
+    case DraftOptions::Kind::kLookup:
+      return options.n_max.value_or(PromptLookup::kLongest);
+    case DraftOptions::Kind::kModel:
+      return options.n_max.value_or(DraftModel::kLongest);
+    default:
+      return options.n_max.value_or(NextnDrafts::kLongest);
+  }
 }
 
 LoadOptions load_for_drafts(const ServiceOptions& options) {

@@ -24,10 +24,13 @@ struct DraftModelOptions {
 
 class DraftModel final : public DraftSource {
  public:
+  static constexpr std::size_t kLongest = 3;  // draft, unless the user says otherwise
   // Uses sequence 0 of the runner, which must have room for histories as long as the target's.
   DraftModel(LmRunner& runner, DraftModelOptions options);
 
-  DraftTraits traits() const override { return {.n_max = 3, .token_cost = options_.token_cost, .acceptance = 0.7}; }
+  DraftTraits traits() const override {
+    return {.n_max = kLongest, .token_cost = options_.token_cost, .acceptance = 0.7};
+  }
   // Keeps whole chunks of a prompt only, so that the same prompt goes through the same steps each time and drafts do
   // not depend on what was asked before.
   Result<void> begin(std::size_t n_kept) override;

@@ -29,11 +29,12 @@ struct NextnDraftOptions {
 
 class NextnDrafts final : public DraftSource {
  public:
+  static constexpr std::size_t kLongest = 3;  // draft, unless the user says otherwise
   // `runner` comes from LmRunner::create_nextn(), with room for as many tokens as the model's.
   NextnDrafts(LmRunner& runner, NextnDraftOptions options);
 
   DraftTraits traits() const override {
-    return {.n_max = 3, .token_cost = options_.token_cost, .acceptance = 0.7, .hidden = true};
+    return {.n_max = kLongest, .token_cost = options_.token_cost, .acceptance = 0.7, .hidden = true};
   }
   Result<void> begin(std::size_t n_kept) override;
   Result<Draft> propose(const DraftRequest& request) override;

@@ -25,9 +25,10 @@ struct PromptLookupOptions {
 
 class PromptLookup final : public DraftSource {
  public:
+  static constexpr std::size_t kLongest = 8;  // draft, unless the user says otherwise
   explicit PromptLookup(const PromptLookupOptions& options = {});
 
-  DraftTraits traits() const override { return {.n_max = 8, .token_cost = 0, .acceptance = 0.5}; }
+  DraftTraits traits() const override { return {.n_max = kLongest, .token_cost = 0, .acceptance = 0.5}; }
   Result<void> begin(std::size_t n_kept) override;
   Result<Draft> propose(const DraftRequest& request) override;
 
