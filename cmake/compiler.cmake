@@ -7,7 +7,7 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 if(HOCKET_SANITIZE)
-  # A report needs no more than -O1 and line tables, and they compile sooner than -O2 -g.
+  # Dependencies leave `undefined` out (dependencies.cmake). A report needs no more than -O1 and line tables, and they compile sooner than -O2 -g.
   add_compile_options(-fsanitize=${HOCKET_SANITIZE} -fno-omit-frame-pointer -O1 -g1)
   add_link_options(-fsanitize=${HOCKET_SANITIZE})
 endif()

@@ -42,6 +42,17 @@ pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(LIBEDIT REQUIRED IMPORTED_TARGET libedit)
 find_package(OpenSSL REQUIRED)
 
+# A library's source is not ours to judge: no warnings and, where that is chosen, no undefined-behaviour sanitizer, which
+# multiplies the time of compiling it.
+function(hocket_dependency)
+  foreach(target ${ARGN})
+    target_compile_options(${target} PRIVATE -w)
+    if(HOCKET_SANITIZE)
+      target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
+    endif()
+  endforeach()
+endfunction()
+
 # ---- ggml
 if(HOCKET_SYSTEM_GGML)
   find_package(ggml REQUIRED)
@@ -56,12 +67,16 @@ else()
   set(GGML_BUILD_TESTS OFF CACHE BOOL "" FORCE)
   set(GGML_BUILD_EXAMPLES OFF CACHE BOOL "" FORCE)
   add_subdirectory(${HOCKET_LLAMA_SOURCE}/ggml ${CMAKE_BINARY_DIR}/ggml EXCLUDE_FROM_ALL SYSTEM)
+  hocket_dependency(ggml ggml-base ggml-cpu)
+  if(HOCKET_SANITIZE)
+    target_compile_options(ggml-cpu PRIVATE -O2)  # every test of a model waits for these loops
+  endif()
 endif()
 
 # ---- cpp-httplib
 add_library(hocket_httplib STATIC EXCLUDE_FROM_ALL ${HOCKET_LLAMA_SOURCE}/vendor/cpp-httplib/httplib.cpp)
 target_include_directories(hocket_httplib SYSTEM PUBLIC ${HOCKET_LLAMA_SOURCE}/vendor/cpp-httplib)
-target_compile_options(hocket_httplib PRIVATE -w)
+hocket_dependency(hocket_httplib)
 target_compile_definitions(hocket_httplib PUBLIC
   CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_TCP_NODELAY=1 CPPHTTPLIB_LISTEN_BACKLOG=512
   CPPHTTPLIB_REQUEST_URI_MAX_LENGTH=8192 CPPHTTPLIB_HEADER_MAX_LENGTH=8192)
@@ -73,7 +88,7 @@ add_library(hocket_jinja STATIC EXCLUDE_FROM_ALL ${jinja_sources} ${HOCKET_LLAMA
                                                  ${HOCKET_LLAMA_SOURCE}/common/unicode.cpp)
 target_include_directories(hocket_jinja SYSTEM PUBLIC ${HOCKET_LLAMA_SOURCE}/common
                            PRIVATE ${HOCKET_LLAMA_SOURCE}/vendor)
-target_compile_options(hocket_jinja PRIVATE -w)
+hocket_dependency(hocket_jinja)
 target_compile_definitions(hocket_jinja PUBLIC NDEBUG)  # its asserts look at templates, which are input
 target_link_libraries(hocket_jinja PRIVATE ggml)
 
@@ -85,7 +100,7 @@ target_include_directories(hocket_xgrammar SYSTEM PUBLIC
   ${HOCKET_XGRAMMAR_SOURCE}/include ${HOCKET_XGRAMMAR_SOURCE}/3rdparty/dlpack/include
   ${HOCKET_XGRAMMAR_SOURCE}/3rdparty/picojson)
 target_compile_features(hocket_xgrammar PUBLIC cxx_std_17)
-target_compile_options(hocket_xgrammar PRIVATE -w)
+hocket_dependency(hocket_xgrammar)
 target_link_libraries(hocket_xgrammar PUBLIC Threads::Threads)
 
 # ---- tests and benches
