@@ -11,7 +11,7 @@
 namespace hocket {
 
 namespace {
-constexpr std::size_t kMaxRollback = 64;
+constexpr std::size_t kMaxRollback = 65;  // a draft of 64 tokens and the token before it
 }  // namespace
 
 ModelMemoryOptions memory_options(const RunnerOptions& options) {
@@ -75,7 +75,8 @@ Result<std::unique_ptr<StepRunner>> StepRunner::create(const LoadedModel& model,
   if (options.n_threads == 0) options.n_threads = physical_cores();
   if (options.n_rollback == 0 || options.n_rollback > kMaxRollback)
     return Error(ErrorCode::kInvalid,
-                 fmt::format("1 to {} tokens can be taken back, not {}", kMaxRollback, options.n_rollback),
+                 fmt::format("drafts may have up to {} tokens, not {}", kMaxRollback - 1,
+                             static_cast<int64_t>(options.n_rollback) - 1),
                  "draft-max");
   const std::vector<LayerMemory> layers = part.memory_layout();
   const bool latent =
