@@ -9,6 +9,7 @@
 
 #include "lm/language_model.h"
 #include "lm/runner.h"
+#include "support/exact_runner.h"
 #include "support/numbers.h"
 #include "support/tiny_models.h"
 
@@ -16,16 +17,6 @@ namespace hocket::test {
 namespace {
 
 const std::string kFolder = HOCKET_TEST_DATA "/lm/mtp/";
-
-RunnerOptions exact_options(std::size_t n_rollback) {
-  RunnerOptions options;
-  options.n_ctx = 256;
-  options.n_batch = 64;
-  options.n_threads = 1;
-  options.cache_k = options.cache_v = CacheType::kF32;
-  options.n_rollback = n_rollback;
-  return options;
-}
 
 class NextnGolden : public testing::TestWithParam<const char*> {};
 

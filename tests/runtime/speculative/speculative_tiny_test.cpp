@@ -12,6 +12,7 @@
 #include "runtime/speculative/nextn_drafts.h"
 #include "runtime/speculative/prompt_lookup.h"
 #include "support/byte_tokenizer.h"
+#include "support/exact_runner.h"
 #include "support/numbers.h"
 #include "support/tiny_models.h"
 
@@ -25,16 +26,6 @@ Tokens some_tokens(std::size_t n, uint32_t seed) {
     tokens.push_back(static_cast<TokenId>((seed >> 8) % 256));
   }
   return tokens;
-}
-
-RunnerOptions exact_options(std::size_t n_rollback) {
-  RunnerOptions options;
-  options.n_ctx = 256;
-  options.n_batch = 64;
-  options.n_threads = 1;
-  options.cache_k = options.cache_v = CacheType::kF32;
-  options.n_rollback = n_rollback;
-  return options;
 }
 
 std::unique_ptr<LmRunner> runner_of(const LanguageModel& model, const RunnerOptions& options) {
@@ -163,11 +154,7 @@ TEST_P(SpeculativeTiny, SampledTextIsEqualWithTheSameSeed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, SpeculativeTiny, testing::ValuesIn(supported_architectures()),
-                         [](const auto& arch) {
-                           std::string name = arch.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& arch) { return test_name(arch.param); });
 
 // NextN blocks. With random weights their guesses are mostly wrong, which is what has to be taken back.
 class SpeculativeNextn : public testing::TestWithParam<std::string> {};
