@@ -96,21 +96,32 @@ Tensor StepGraph::attend(std::size_t layer, Tensor q, Tensor k, Tensor v, const 
   };
   Tensor keys = read(k_rows, spec.head_dim_k);
   Tensor values = spec.n_latent > 0 ? read(k_rows, spec.n_latent) : read(v_rows, spec.head_dim_v);
-  Tensor mask = options.mask ? options.mask : query_mask(layer);
-  q = ggml_permute(context(), q, 0, 2, 1, 3);  // [head_dim, n_queries, n_head]
-  return options_.flash_attention ? attend_flash(q, keys, values, mask, options)
-                                  : attend_exact(q, keys, values, mask, options);
+  AttendOptions masked = options;
+  if (!masked.mask) masked.mask = query_mask(layer);
+  return attend_to(q, keys, values, masked);
 }
 
-Tensor StepGraph::attend_flash(Tensor q, Tensor k, Tensor v, Tensor mask, const AttendOptions& options) {
+Tensor StepGraph::attend_to(Tensor q, Tensor keys, Tensor values, const AttendOptions& options) {
+  q = ggml_permute(context(), q, 0, 2, 1, 3);  // [head_dim, n_queries, n_head]
+  return options_.flash_attention ? attend_flash(q, keys, values, options) : attend_exact(q, keys, values, options);
+}
+
+Tensor StepGraph::latent_rows(std::size_t layer, Tensor rows) {
+  Tensor table = memory_.kv().k(local(layer));
+  write_rows(layer, table, rows);
+  const auto n_kv = static_cast<int64_t>(shape_.n_kv[memory_.kv().pool_of_layer(local(layer))]);
+  return ggml_view_2d(context(), table, table->ne[0], n_kv, table->nb[1], 0);
+}
+
+Tensor StepGraph::attend_flash(Tensor q, Tensor k, Tensor v, const AttendOptions& options) {
   // [head_dim_v, n_head, n_queries]
-  Tensor out = ggml_flash_attn_ext(context(), q, k, v, mask, options.scale, 0.0f, options.softcap);
+  Tensor out = ggml_flash_attn_ext(context(), q, k, v, options.mask, options.scale, 0.0f, options.softcap);
   ggml_prec_set_acc(out, GGML_PREC_F32);
   if (options.sinks) ggml_flash_attn_ext_add_sinks(out, options.sinks);
   return ggml_reshape_2d(context(), out, out->ne[0] * out->ne[1], out->ne[2]);
 }
 
-Tensor StepGraph::attend_exact(Tensor q, Tensor k, Tensor v, Tensor mask, const AttendOptions& options) {
+Tensor StepGraph::attend_exact(Tensor q, Tensor k, Tensor v, const AttendOptions& options) {
   Tensor scores = ggml_mul_mat(context(), k, q);  // [n_kv, n_queries, n_head]
   ggml_prec_set_acc(scores, GGML_PREC_F32);
   float scale = options.scale;
@@ -118,7 +129,7 @@ Tensor StepGraph::attend_exact(Tensor q, Tensor k, Tensor v, Tensor mask, const 
     scores = ggml_scale(context(), ggml_tanh(context(), ggml_scale(context(), scores, scale / cap)), cap);
     scale = 1.0f;
   }
-  scores = ggml_soft_max_ext(context(), scores, mask, scale, 0.0f);
+  scores = ggml_soft_max_ext(context(), scores, options.mask, scale, 0.0f);
   if (options.sinks) ggml_soft_max_add_sinks(scores, options.sinks);
   Tensor columns = ggml_cont(context(), ggml_transpose(context(), v));  // [n_kv, head_dim_v, n_kv_head]
   Tensor out = ggml_mul_mat(context(), columns, scores);                // [head_dim_v, n_queries, n_head]

@@ -99,6 +99,13 @@ class StepGraph {
   // k nothing is written and the layer's rows are read as they are.
   // q [head_dim, n_head, n_queries] → [head_dim_v · n_head, n_queries].
   Tensor attend(std::size_t layer, Tensor q, Tensor k, Tensor v, const AttendOptions& options);
+  // Writes the latents and rotated keys of a latent layer, [row width, 1, n_tokens]; all that the step sees, as the
+  // cache has them → [row width, n_kv].
+  Tensor latent_rows(std::size_t layer, Tensor rows);
+  // Attends to given keys [head_dim, n_kv, n_kv_head] and values [head_dim_v, n_kv, n_kv_head] of attention_type().
+  // options.mask must be set. q [head_dim, n_head, n_queries] → [head_dim_v · n_head, n_queries].
+  Tensor attend_to(Tensor q, Tensor keys, Tensor values, const AttendOptions& options);
+  ggml_type attention_type() const { return options_.flash_attention ? GGML_TYPE_F16 : GGML_TYPE_F32; }
   // Writes index keys [n_index, n_tokens] of a layer; all of them that the step sees → [n_index, n_kv].
   Tensor index_keys(std::size_t layer, Tensor keys);
   // The mask of a layer for its queries: F16 [n_kv, n_queries].
@@ -126,8 +133,8 @@ class StepGraph {
   bool trims() const { return trimming_ && output_rows_ != nullptr; }
   std::size_t local(std::size_t layer) const { return layer - options_.first_layer; }
   void write_rows(std::size_t layer, Tensor table, Tensor rows);
-  Tensor attend_flash(Tensor q, Tensor k, Tensor v, Tensor mask, const AttendOptions& options);
-  Tensor attend_exact(Tensor q, Tensor k, Tensor v, Tensor mask, const AttendOptions& options);
+  Tensor attend_flash(Tensor q, Tensor k, Tensor v, const AttendOptions& options);
+  Tensor attend_exact(Tensor q, Tensor k, Tensor v, const AttendOptions& options);
 
   StepShape shape_;
   StepGraphOptions options_;

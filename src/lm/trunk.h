@@ -33,7 +33,7 @@ class Trunk final : public ModelPart {
 };
 
 // Generous bounds of the nodes of a layer: the largest of today take about half.
-inline constexpr std::size_t kNodesPerLayer = 192;
+inline constexpr std::size_t kNodesPerLayer = 384;
 inline constexpr std::size_t kNodesPerLaneGroup = 64;  // of a layer, beyond the first group
 std::size_t nodes_of(std::size_t n_layer, std::size_t n_lane_groups);
 

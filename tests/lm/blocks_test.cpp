@@ -5,6 +5,7 @@
 
 #include "lm/blocks/attention.h"
 #include "lm/blocks/mlp.h"
+#include "lm/blocks/temperature.h"
 #include "support/block_bench.h"
 #include "support/numbers.h"
 
@@ -152,6 +153,24 @@ TEST(RmsNormTwin, MatchesTheNaiveEvaluation) {
     EXPECT_LE(nmse(run(bench, {1, 16, 16, 0}, x, n, false, [&](StepGraph& g, Tensor in) { return norm.run(g, in); }),
                    expected),
               kExact);
+  }
+}
+
+TEST(AttentionTemperature, GrowsByTheLogarithmOfWholeLengths) {
+  AttentionTemperature temperature;
+  temperature.scale = 0.3f;
+  for (const int64_t length : {1, 3, 7, 49, 200}) {
+    temperature.length = length;
+    Bench bench;
+    const std::vector<float> ones(2 * 150, 1.0f);
+    const auto got = run(bench, {1, 2, 2}, ones, 2, false, [&](StepGraph& g, Tensor x) {
+      return temperature.run(g, ggml_reshape_3d(g.context(), x, 2, 1, x->ne[1]));
+    });
+    ASSERT_EQ(got.size(), ones.size());
+    for (int64_t p = 0; p < 150; ++p) {
+      const double wanted = 1 + 0.3 * std::log(1.0 + static_cast<double>(p / length));
+      EXPECT_NEAR(got[static_cast<std::size_t>(2 * p)], wanted, 1e-6) << "position " << p << " of " << length;
+    }
   }
 }
 

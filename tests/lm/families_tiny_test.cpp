@@ -4,6 +4,7 @@
 
 #include "lm/language_model.h"
 #include "lm/runner.h"
+#include "support/exact_runner.h"
 #include "support/numbers.h"
 #include "support/tiny_models.h"
 
@@ -22,12 +23,7 @@ std::vector<float> logits(const std::string& arch, const Settings& settings) {
   for (const auto& [name, value] : settings) metadata.set(arch + "." + name, value);
   const auto model = LanguageModel::synthetic(metadata, 7, kTinyVocab);
   EXPECT_TRUE(model.ok()) << model.error().message;
-  RunnerOptions options;
-  options.n_ctx = 64;
-  options.n_batch = 16;
-  options.n_threads = 1;
-  options.cache_k = options.cache_v = CacheType::kF32;
-  const auto runner = LmRunner::create(**model, options);
+  const auto runner = LmRunner::create(**model, exact_options());
   EXPECT_TRUE(runner.ok());
   std::vector<BatchToken> batch;
   for (const int32_t id : {5, 80, 33, 5, 61, 2, 94, 17, 40, 41, 42, 7}) batch.push_back({id, 0, false});
@@ -80,6 +76,17 @@ TEST(Families, Gemma2CapsScoresAndLogits) {
   EXPECT_EQ(logits("gemma2", {}), with(50, 30)) << "files without the keys have these caps";
   EXPECT_GT(nmse(with(0.1, 30), with(50, 30)), 1e-6);
   for (const float v : with(50, 0.5)) EXPECT_LE(std::abs(v), 0.5f);
+}
+
+TEST(Families, Mistral3IsLlamaWhoseQueriesGrow) {
+  const auto llama = logits("llama", {});
+  EXPECT_EQ(logits("mistral3", {}), llama);
+  const auto with = [](double scale, int64_t length) {
+    return logits("mistral3",
+                  {{"attention.temperature_scale", scale}, {"rope.scaling.original_context_length", length}});
+  };
+  EXPECT_EQ(with(0.5, 12), llama) << "twelve tokens are at positions before the first step";
+  EXPECT_GT(nmse(with(0.5, 11), llama), 1e-6);
 }
 
 }  // namespace

@@ -124,47 +124,77 @@ TEST(GatedDeltaNetTwin, MatchesTheNaiveEvaluation) {
   }
 }
 
+// Keys and values of heads as two tensors, from attn_kv_b [n_latent, (nope + head_dim_v) · n_head].
+void split_heads(const reference::Row& kv_b, const MlaSpec& spec, reference::MlaWeights& twin) {
+  const auto n_head = static_cast<std::size_t>(spec.n_head), n_latent = static_cast<std::size_t>(spec.n_kv_latent);
+  const auto nope = static_cast<std::size_t>(spec.head_dim_nope), dim_v = static_cast<std::size_t>(spec.head_dim_v);
+  twin.k_b.resize(n_head * n_latent * nope);
+  twin.v_b.resize(n_head * n_latent * dim_v);
+  for (std::size_t h = 0; h < n_head; ++h)
+    for (std::size_t r = 0; r < n_latent; ++r) {
+      const auto at = [&](std::size_t i) { return kv_b[(h * (nope + dim_v) + i) * n_latent + r]; };
+      for (std::size_t i = 0; i < nope; ++i) twin.k_b[(h * n_latent + r) * nope + i] = at(i);
+      for (std::size_t j = 0; j < dim_v; ++j) twin.v_b[(h * dim_v + j) * n_latent + r] = at(nope + j);
+    }
+}
+
+// The schedules have steps of more and of fewer queries than the plain form needs.
 TEST(MlaTwin, MatchesTheFormThatIsNotAbsorbed) {
-  for (const bool low_rank : {false, true}) {
-    for (const bool flash : {false, true}) {
-      SCOPED_TRACE(testing::Message() << "low rank " << low_rank << ", flash attention " << flash);
-      Bench bench;
-      MlaSpec spec;
-      spec.n_embd = 48;
-      spec.n_head = 3;
-      spec.n_q_latent = low_rank ? 20 : 0;
-      spec.n_kv_latent = 32;
-      spec.head_dim_nope = 12;
-      spec.head_dim_rope = 8;
-      spec.head_dim_v = 10;
-      spec.rope.kind = RopeKind::kNorm;
-      spec.rope.n_rot = 8;
-      spec.scale = 0.22f;
-      spec.head_gate = low_rank;
-      const Mla mla = Mla::make(bench.weights, "blk.0.", spec);
-      ASSERT_TRUE(bench.weights.load({}).ok());
-      const auto w = [&](const char* name) { return bench.weight(std::string("blk.0.") + name); };
-      reference::MlaWeights twin;
-      if (low_rank) {
-        twin.q_a = w("attn_q_a.weight");
-        twin.q_a_norm = w("attn_q_a_norm.weight");
-        twin.q_b = w("attn_q_b.weight");
-        twin.gate = w("attn_gate.weight");
-      } else {
-        twin.q = w("attn_q.weight");
-      }
-      twin.kv_a = w("attn_kv_a_mqa.weight");
-      twin.kv_a_norm = w("attn_kv_a_norm.weight");
+  struct Case {
+    const char* name;
+    bool low_rank, flash, caches_heads;
+    int64_t plain_bytes;
+  };
+  const int64_t head_bytes = (2 * (12 + 8) + 10) * 256 * 4;
+  for (const Case& c :
+       {Case{"absorbed", false, false, false, 0}, Case{"absorbed, flash", true, true, false, 0},
+        Case{"plain", true, false, false, 1 << 20}, Case{"plain, flash", false, true, false, 1 << 20},
+        Case{"plain, two groups", true, false, false, 2 * head_bytes},
+        Case{"plain, a head at a time, flash", false, true, false, head_bytes},
+        Case{"heads cached", true, false, true, 0}, Case{"heads cached, flash", false, true, true, 0}}) {
+    SCOPED_TRACE(c.name);
+    Bench bench;
+    MlaSpec spec;
+    spec.n_embd = 48;
+    spec.n_head = 3;
+    spec.n_q_latent = c.low_rank ? 20 : 0;
+    spec.n_kv_latent = 32;
+    spec.head_dim_nope = 12;
+    spec.head_dim_rope = 8;
+    spec.head_dim_v = 10;
+    spec.rope.kind = RopeKind::kNorm;
+    spec.rope.n_rot = 8;
+    spec.scale = 0.22f;
+    spec.head_gate = c.low_rank;
+    spec.plain_bytes = c.plain_bytes;
+    spec.caches_heads = c.caches_heads;
+    const Mla mla = Mla::make(bench.weights, "blk.0.", spec);
+    ASSERT_TRUE(bench.weights.load({}).ok());
+    const auto w = [&](const char* name) { return bench.weight(std::string("blk.0.") + name); };
+    reference::MlaWeights twin;
+    if (c.low_rank) {
+      twin.q_a = w("attn_q_a.weight");
+      twin.q_a_norm = w("attn_q_a_norm.weight");
+      twin.q_b = w("attn_q_b.weight");
+      twin.gate = w("attn_gate.weight");
+    } else {
+      twin.q = w("attn_q.weight");
+    }
+    twin.kv_a = w("attn_kv_a_mqa.weight");
+    twin.kv_a_norm = w("attn_kv_a_norm.weight");
+    if (c.caches_heads) {
+      split_heads(w("attn_kv_b.weight"), spec, twin);
+    } else {
       twin.k_b = w("attn_k_b.weight");
       twin.v_b = w("attn_v_b.weight");
-      twin.output = w("attn_output.weight");
-      reference::Rope rope;
-      rope.n_rot = 8;
-      compare(
-          bench, {.kv = spec.memory()}, 48, flash, flash ? kHalf : kRecurrent,
-          [&](StepGraph& g, Tensor x) { return mla.run(g, 0, x); },
-          [&](const reference::Rows& x) { return reference::mla(x, twin, 3, 32, 12, rope, 10, kEps, 0.22f); });
     }
+    twin.output = w("attn_output.weight");
+    reference::Rope rope;
+    rope.n_rot = 8;
+    compare(
+        bench, {.kv = spec.memory()}, 48, c.flash, c.flash ? kHalf : kRecurrent,
+        [&](StepGraph& g, Tensor x) { return mla.run(g, 0, x); },
+        [&](const reference::Rows& x) { return reference::mla(x, twin, 3, 32, 12, rope, 10, kEps, 0.22f); });
   }
 }
 

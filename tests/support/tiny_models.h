@@ -60,6 +60,11 @@ inline std::optional<Metadata> tiny_metadata(const std::string& arch) {
     set("block_count", integer(4));  // the fourth layer has no rope
     return m;
   }
+  if (arch == "mistral3" || arch == "mistral4") {
+    set("attention.temperature_scale", 0.1);
+    set("rope.scaling.original_context_length", integer(8));
+  }
+  if (arch == "mistral3") return m;
   if (arch == "glm4") {
     set("rope.dimension_count", integer(8));
     return m;
@@ -90,7 +95,8 @@ inline std::optional<Metadata> tiny_metadata(const std::string& arch) {
     set("ssm.inner_size", integer(64));
     if (arch == "qwen35") return m;
   }
-  const bool latent = arch == "deepseek2" || arch == "glm-dsa" || arch == "kimi-linear" || arch == "bailingmoe3";
+  const bool latent =
+      arch == "deepseek2" || arch == "mistral4" || arch == "glm-dsa" || arch == "kimi-linear" || arch == "bailingmoe3";
   if (latent) {
     set("attention.head_count_kv", integer(1));
     set("attention.kv_lora_rank", integer(32));
@@ -99,7 +105,8 @@ inline std::optional<Metadata> tiny_metadata(const std::string& arch) {
     set("attention.value_length_mla", integer(20));
     set("rope.dimension_count", integer(8));
   }
-  if (arch == "deepseek2" || arch == "glm-dsa" || arch == "bailingmoe3") set("attention.q_lora_rank", integer(24));
+  if (arch == "deepseek2" || arch == "mistral4" || arch == "glm-dsa" || arch == "bailingmoe3")
+    set("attention.q_lora_rank", integer(24));
   if (arch == "glm-dsa") {
     set("attention.indexer.head_count", integer(2));
     set("attention.indexer.key_length", integer(16));

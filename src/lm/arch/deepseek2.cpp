@@ -1,4 +1,5 @@
-// deepseek2: DeepSeek V2 and V3, R1, Kimi K2, GLM-4.7-Flash.
+// deepseek2: DeepSeek V2 and V3, R1, Kimi K2, GLM-4.7-Flash; mistral4: Mistral Large 3, whose queries may grow with
+// their position.
 //
 // Latent attention with or without low-rank queries; some dense layers, then experts: softmax gating in V2, sigmoid
 // with a selection bias and groups later. NextN block: latent attention and experts. Source: language-models.md §3.9.

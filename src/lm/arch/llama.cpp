@@ -1,5 +1,6 @@
 // llama: Llama 1–3.x, Mistral 7B / Nemo, Mixtral, SmolLM2, Yi, TinyLlama and many more; smollm3: SmolLM3, in which
-// every fourth layer has no rope; granite, granitemoe: IBM Granite 3, which scales embeddings, residuals and logits.
+// every fourth layer has no rope; mistral3: Ministral 3, whose queries may grow with their position; granite,
+// granitemoe: IBM Granite 3, which scales embeddings, residuals and logits.
 //
 // Pre-norm blocks, grouped-query attention with adjacent-pair rope over all head dimensions, SiLU-gated feed-forward or
 // experts with normalised softmax weights. Offsets on all projections where the file has them; tied head for small
@@ -39,6 +40,15 @@ struct SmolLm3 : Llama {
   }
 };
 
+struct Mistral3 : Llama {
+  static Result<Mistral3> read(const HParams& hp, const Metadata& metadata) {
+    TRY_ASSIGN(Llama llama, Llama::read(hp, metadata));
+    Mistral3 arch{std::move(llama)};
+    TRY_ASSIGN(arch.attn.temperature, AttentionTemperature::read(hp, metadata));
+    return arch;
+  }
+};
+
 struct Granite : Llama {
   static Result<Granite> read(const HParams& hp, const Metadata& metadata) {
     TRY_ASSIGN(Llama llama, Llama::read(hp, metadata));
@@ -69,6 +79,10 @@ ArchitectureFactory llama_architecture() {
 
 ArchitectureFactory smollm3_architecture() {
   return ArchitectureOf<SmolLm3>::make;
+}
+
+ArchitectureFactory mistral3_architecture() {
+  return ArchitectureOf<Mistral3>::make;
 }
 
 ArchitectureFactory granite_architecture() {

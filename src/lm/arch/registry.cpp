@@ -24,6 +24,8 @@ const std::vector<ArchitectureRow>& architectures() {
       {"lfm2", lfm2_architecture()},
       {"lfm2moe", lfm2_architecture()},
       {"llama", llama_architecture()},
+      {"mistral3", mistral3_architecture()},
+      {"mistral4", deepseek2_architecture()},
       {"phi3", phi3_architecture()},
       {"qwen2", qwen2_architecture()},
       {"qwen2moe", qwen2_architecture()},

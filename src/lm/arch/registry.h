@@ -30,6 +30,7 @@ ArchitectureFactory granite_architecture();
 ArchitectureFactory kimi_linear_architecture();
 ArchitectureFactory lfm2_architecture();
 ArchitectureFactory llama_architecture();
+ArchitectureFactory mistral3_architecture();
 ArchitectureFactory phi3_architecture();
 ArchitectureFactory qwen2_architecture();
 ArchitectureFactory qwen3_architecture();

@@ -65,6 +65,7 @@ Tensor Attention::run(StepGraph& g, std::size_t layer, Tensor h, Tensor rope_fac
   }
   q = g.rope(q, g.query_positions(), spec_.rope, rope_factors);
   k = g.rope(k, g.positions(), spec_.rope, rope_factors);
+  q = spec_.temperature.run(g, q);
   Tensor o = g.attend(layer, q, k, v, {.scale = spec_.scale, .softcap = spec_.softcap, .sinks = sinks_});
   return output_.run(g, o);
 }

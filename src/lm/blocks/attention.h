@@ -1,11 +1,13 @@
 // lm/blocks/attention.h: grouped-query attention with rope.
 //
-// Projections, optional offsets, optional RMS norm of each query and key head, rope, attention over the layer's cache
+// Projections, optional offsets, optional RMS norm of each query and key head, rope,
+// optional growth of queries with their position, attention over the layer's cache
 // with optional sinks, output projection. Source: language-models.md §3.0 "Attention, generic".
 #pragma once
 
 #include "lm/blocks/linear.h"
 #include "lm/blocks/norm.h"
+#include "lm/blocks/temperature.h"
 #include "lm/hparams.h"
 
 namespace hocket {
@@ -24,6 +26,7 @@ struct AttentionSpec {
   RopeSpec rope;
   float scale = 1.0f;
   float softcap = 0.0f;
+  AttentionTemperature temperature;
 
   // The sizes of block `il`, the model's scale and softcap; everything else at its default.
   static AttentionSpec of(const HParams& hp, std::size_t il);
