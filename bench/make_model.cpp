@@ -51,7 +51,8 @@ MetadataArray sections(std::vector<int64_t> items) {
 }
 
 // Ling 3.0 tiny: three KDA layers to one of latent attention, 128 experts; about 7.9 billion weights with 24 layers.
-ModelShape ling_3_tiny(int64_t n_layer) {
+// Without latent attention it shows what KDA alone costs over a long context.
+ModelShape ling_3_tiny(int64_t n_layer, bool latent_layers = true) {
   return {"bailingmoe3",
           n_layer,
           1536,
@@ -61,7 +62,7 @@ ModelShape ling_3_tiny(int64_t n_layer) {
           576,
           157184,
           Experts{128, 8, 512},
-          {{"attention.head_count_kv", every(n_layer, 4, 1)},
+          {{"attention.head_count_kv", latent_layers ? every(n_layer, 4, 1) : every(n_layer, n_layer + 1, 0)},
            {"attention.kv_lora_rank", int64_t{512}},
            {"attention.value_length", int64_t{512}},
            {"attention.key_length_mla", int64_t{192}},
@@ -88,6 +89,7 @@ const std::map<std::string, ModelShape> kShapes{
     {"qwen3-30b-a3b-4l", {"qwen3moe", 4, 2048, 6144, 32, 4, 128, 151936, Experts{128, 8, 768}}},
     {"ling-3-tiny", ling_3_tiny(24)},
     {"ling-3-tiny-8l", ling_3_tiny(8)},
+    {"ling-3-tiny-kda-4l", ling_3_tiny(4, false)},
     {"qwen3.5-2b",
      {"qwen35",
       24,
