@@ -27,6 +27,7 @@ LoadOptions ModelFlags::load() const {
   LoadOptions options;
   options.device = device;
   options.repack = !no_repack;
+  options.cpu_kernels = cpu_kernels;
   return options;
 }
 
@@ -103,6 +104,9 @@ void add_runner_flags(CLI::App& app, ModelFlags& flags) {
       ->capture_default_str();
   app.add_flag("--no-mmap", flags.no_mmap, "read the weights into memory instead of mapping the file");
   app.add_flag("--no-repack", flags.no_repack, "keep the weights as they lie in the file");
+  app.add_option("--cpu-kernels", flags.cpu_kernels,
+                 "code of products on the CPU: auto, ggml, or kernels that `hocket --version` lists")
+      ->capture_default_str();
   app.add_option("--device", flags.device, "device to run on, as --list-devices names it (default: the CPU)");
   app.add_flag("--list-devices", flags.list_devices, "list the devices and exit")->configurable(false);
 }

@@ -25,6 +25,7 @@ struct ModelFlags {
   bool no_mmap = false;
   bool mlock = false;
   bool no_repack = false;
+  std::string cpu_kernels = "auto";
   std::string device;
   bool list_devices = false;
   std::string draft_model;

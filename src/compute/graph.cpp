@@ -35,11 +35,21 @@ void Graph::compute(Tensor tensor) {
 }
 
 Tensor matmul(Graph& graph, Tensor weight, Tensor x) {
+  if (const PackedMatrix* matrix = packed_matrix(weight))
+    return graph.packed_products().product(graph.context(), weight, *matrix, x);
   return ggml_mul_mat(graph.context(), weight, x);
 }
 
 Tensor matmul_experts(Graph& graph, Tensor weights, Tensor x, Tensor ids) {
+  if (const PackedMatrix* matrix = packed_matrix(weights))
+    return graph.packed_products().expert_product(graph.context(), weights, *matrix, x, ids);
   return ggml_mul_mat_id(graph.context(), weights, x, ids);
+}
+
+Tensor rows(Graph& graph, Tensor table, Tensor ids) {
+  if (const PackedMatrix* matrix = packed_matrix(table))
+    return graph.packed_products().rows(graph.context(), table, *matrix, ids);
+  return ggml_get_rows(graph.context(), table, ids);
 }
 
 }  // namespace hocket

@@ -12,7 +12,8 @@
 
 #include <cstddef>
 #include <memory>
-#include <vector>
+
+#include "compute/packed_products.h"
 
 namespace hocket {
 
@@ -34,18 +35,24 @@ class Graph {
   void output(Tensor tensor, const char* name);
   // Adds a tensor and what it needs to the nodes to compute, now (in order of the calls).
   void compute(Tensor tensor);
+  PackedProducts& packed_products() { return packed_products_; }
 
  private:
   ggml_context* context_;
   ggml_cgraph* graph_;
+  PackedProducts packed_products_;
 };
 
-// weight [n_in, n_out] · x [n_in, n_tokens, …] → [n_out, n_tokens, …]. Every product with a weight goes through here,
-// so that kernels can be replaced in one place.
+// weight [n_in, n_out] · x [n_in, n_tokens, …] → [n_out, n_tokens, …]. Every product with a weight goes through here:
+// packed matrices (packed_matrix.h) have our own kernels, the rest ggml's.
 Tensor matmul(Graph& graph, Tensor weight, Tensor x);
 
 // weights [n_in, n_out, n_expert], x [n_in, 1 or n_used, n_tokens], ids I32 [n_used, n_tokens] → [n_out, n_used,
 // n_tokens]. A token's ids must differ.
 Tensor matmul_experts(Graph& graph, Tensor weights, Tensor x, Tensor ids);
+
+// Rows ids [n_ids] I32 of a table [n_embd, n_rows] → [n_embd, n_ids] F32. Tables of weights are looked up through here:
+// a tied one may be a packed matrix.
+Tensor rows(Graph& graph, Tensor table, Tensor ids);
 
 }  // namespace hocket

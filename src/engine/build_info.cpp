@@ -4,6 +4,7 @@
 #include <ggml.h>
 
 #include "compute/device.h"
+#include "compute/kernels/kernel_table.h"
 
 namespace hocket {
 namespace {
@@ -22,7 +23,7 @@ std::string compiler_name() {
 
 const BuildInfo& build_info() {
   static const BuildInfo info{HOCKET_VERSION,    HOCKET_COMMIT,  HOCKET_BUILD_NUMBER, compiler_name(),
-                              HOCKET_BUILD_TYPE, ggml_version(), cpu_features()};
+                              HOCKET_BUILD_TYPE, ggml_version(), cpu_features(),      describe_kernels()};
   return info;
 }
 
@@ -33,8 +34,8 @@ std::string version_line() {
 
 std::string version_text() {
   const BuildInfo& info = build_info();
-  return fmt::format("{}\ncompiler: {} ({})\nggml: {}\nCPU features: {}\n", version_line(), info.compiler,
-                     info.build_type, info.ggml_version, info.cpu_features);
+  return fmt::format("{}\ncompiler: {} ({})\nggml: {}\nCPU features: {}\nkernels: {}\n", version_line(), info.compiler,
+                     info.build_type, info.ggml_version, info.cpu_features, info.kernels);
 }
 
 }  // namespace hocket

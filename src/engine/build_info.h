@@ -14,7 +14,8 @@ struct BuildInfo {
   std::string compiler;
   std::string build_type;
   std::string ggml_version;
-  std::string cpu_features;
+  std::string cpu_features;  // of ggml
+  std::string kernels;       // our own, best first
 };
 
 const BuildInfo& build_info();

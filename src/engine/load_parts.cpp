@@ -55,7 +55,7 @@ Result<ServicePlan> plan_service(const ServiceOptions& options) {
 
 Result<std::vector<ServicePlan>> plan_contexts(const ServiceOptions& options, const std::vector<std::size_t>& sizes) {
   TRY_ASSIGN(const auto file, GgufFile::open(options.model_path));
-  TRY_ASSIGN(const ModelSummary summary, inspect_model(*file));
+  TRY_ASSIGN(const ModelSummary summary, inspect_model(*file, options.load));
   std::vector<ServicePlan> plans;
   for (const std::size_t n_ctx : sizes) {
     ServiceOptions sized = options;
@@ -84,7 +84,7 @@ Result<ServiceParts> load_parts(const ServiceOptions& asked) {
     if (!options.chat_template.empty()) return chat_template.error();
     log_warn("the model's chat template cannot be used: {}", chat_template.error().message);
   }
-  TRY_ASSIGN(const ModelSummary summary, inspect_model(*file));
+  TRY_ASSIGN(const ModelSummary summary, inspect_model(*file, options.load));
   options.drafts = resolve_drafts(options.drafts, summary);
   if (options.drafts.kind == DraftOptions::Kind::kNextn && options.drafts.model_path.empty() && !summary.nextn)
     return Error(ErrorCode::kUnsupported, "the model's file has no NextN block to draft with", "mtp");

@@ -95,6 +95,7 @@ Json model_json(const ModelSummary& summary) {
   out["n_vocab"] = summary.n_vocab;
   out["n_ctx_train"] = summary.n_ctx_train;
   out["pooling"] = summary.pooling;
+  out["kernels"] = summary.kernels;
   return out;
 }
 
@@ -182,7 +183,7 @@ Result<Json> report_model(const std::string& path, const ReportOptions& options)
                      {"shards", file->n_shards()},
                      {"tensors", file->tensors().size()}};
   Json problems = Json::array();
-  const auto summary = inspect_model(*file);
+  const auto summary = inspect_model(*file, options.load);
   const auto tokenizer = Tokenizer::load(file->metadata());
   if (!summary) problems.push_back(error_json(summary.error()));
   if (!tokenizer) problems.push_back(error_json(tokenizer.error()));

@@ -11,7 +11,7 @@ Embedding Embedding::make(WeightSet& weights, const HParams& hp, const FrameSpec
 }
 
 Tensor Embedding::run(StepGraph& g) const {
-  Tensor x = ggml_get_rows(g.context(), table, g.tokens());
+  Tensor x = rows(g.graph(), table, g.tokens());
   return scale == 1.0f ? x : ggml_scale(g.context(), x, scale);
 }
 

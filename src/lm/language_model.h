@@ -27,8 +27,10 @@ struct LayerRange {
 };
 
 struct LoadOptions {
-  std::string device;                   // as --list-devices names it; "" = CPU
-  bool repack = true;                   // rearrange weights for faster kernels where they exist
+  std::string device;  // as --list-devices names it; "" = CPU
+  bool repack = true;  // rearrange weights for faster kernels where they exist
+  // Code of products on the CPU: "auto", "ggml", or one of `hocket --version`'s kernels. Our own need `repack`.
+  std::string cpu_kernels = "auto";
   std::function<bool(float)> progress;  // called with 0..1; returning false cancels the load
   LayerRange layers;
   // The NextN block: left out, loaded where the file has one, or loaded alone from a file that need not have layers.
@@ -44,6 +46,7 @@ struct ModelSummary {
   uint64_t n_params = 0;
   uint64_t weight_bytes = 0;
   std::size_t n_layer = 0, n_embd = 0, n_head = 0, n_kv_head = 0, n_vocab = 0, n_ctx_train = 0;
+  std::string kernels;  // what computes the products: "avx512-vnni: q4_0; ggml: f32"
   std::string pooling;  // "none", "mean", "cls", "last": for embeddings
   bool nextn = false;   // has a NextN block to draft with
 };
@@ -67,7 +70,7 @@ class LanguageModel {
 };
 
 // Why this file can or cannot run: checks architecture, keys, tensors and shapes without reading weights.
-Result<ModelSummary> inspect_model(const GgufFile& file);
+Result<ModelSummary> inspect_model(const GgufFile& file, const LoadOptions& load = {});
 Result<MemoryPlan> plan_memory(const GgufFile& file, const RunnerOptions& options, const LoadOptions& load);
 Result<MemoryPlan> plan_nextn_memory(const GgufFile& file, const RunnerOptions& options, const LoadOptions& load);
 

@@ -53,6 +53,15 @@ Result<int64_t> vocabulary_size(const GgufFile& file) {
   return embedding->ne[1];
 }
 
+Result<const KernelTable*> chosen_kernels(const std::string& name) {
+  if (name == "ggml") return static_cast<const KernelTable*>(nullptr);
+  const KernelTable* kernels = find_kernels(name);
+  if (!kernels && name != "auto")
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("no kernels \"{}\" here; there are: {}", name, describe_kernels()), "cpu-kernels");
+  return kernels;
+}
+
 Result<std::unique_ptr<LoadedModel>> declare_file(const GgufFile& file, std::shared_ptr<const GgufFile> shared,
                                                   const LoadOptions& load) {
   TRY_ASSIGN(const std::string type, file.metadata().string_or("general.type", "model"));
@@ -62,6 +71,7 @@ Result<std::unique_ptr<LoadedModel>> declare_file(const GgufFile& file, std::sha
   TRY_ASSIGN(options.device, find_device(load.device));
   TRY_ASSIGN(options.n_vocab, vocabulary_size(file));
   options.repack = load.repack;
+  TRY_ASSIGN(options.kernels, chosen_kernels(load.cpu_kernels));
   options.layers = load.layers;
   switch (load.nextn) {
     case LoadOptions::Nextn::kLeaveOut:
@@ -114,7 +124,7 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::declare(const Metadata& metada
   TRY_ASSIGN(const LayerRange range, checked_range(options.layers, hp, *model->arch_));
   model->summary_ = summarise(hp, metadata);
 
-  model->weights_ = std::make_unique<WeightSet>(std::move(source), options.device, options.repack);
+  model->weights_ = std::make_unique<WeightSet>(std::move(source), options.device, options.repack, options.kernels);
   WeightSet& weights = *model->weights_;
   const bool alone = options.nextn == Nextn::kAlone;
   if (alone) {
@@ -131,6 +141,7 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::declare(const Metadata& metada
     return Error(ErrorCode::kBadModel, "the file has no NextN block to draft with", hp.key("nextn_predict_layers"));
   model->summary_.nextn = model->nextn_ != nullptr;
   TRY(weights.status());
+  model->summary_.kernels = weights.kernels();
   return model;
 }
 
@@ -188,9 +199,7 @@ static std::shared_ptr<const GgufFile> borrowed(const GgufFile& file) {
   return {std::shared_ptr<const GgufFile>(), &file};
 }
 
-Result<ModelSummary> inspect_model(const GgufFile& file) {
-  LoadOptions load;
-  load.repack = false;
+Result<ModelSummary> inspect_model(const GgufFile& file, const LoadOptions& load) {
   TRY_ASSIGN(const auto model, declare_file(file, borrowed(file), load));
   ModelSummary summary = model->summary();
   count_types(file, summary);

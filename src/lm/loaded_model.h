@@ -22,6 +22,7 @@ class LoadedModel final : public LanguageModel {
     int64_t n_vocab = 0;
     ggml_backend_dev_t device = nullptr;
     bool repack = true;
+    const KernelTable* kernels = nullptr;  // our own; nullptr: ggml's
     LayerRange layers;
     Nextn nextn = Nextn::kIfPresent;
   };

@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ggml-cpu.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
+#include <set>
 #include <thread>
 
 #include "compute/device.h"
+#include "compute/packed_matrix.h"
 
 namespace hocket {
 
@@ -21,6 +25,21 @@ constexpr std::size_t kTensorsPerContext = 512;
 constexpr std::size_t kHostAlignment = 32;  // what ggml's CPU code asks of tensor data
 // Buffers are taken in pieces, so that one failed request does not need the whole model in one block.
 constexpr uint64_t kBufferBytes = 1ull << 30;
+// Of the file, that a thread packs at a time.
+constexpr int64_t kPieceBytes = 4 << 20;
+
+// Weights are read from end to end in every step: large pages save the misses of the address translation.
+void prefer_large_pages(ggml_backend_buffer_t buffer) {
+#if defined(MADV_HUGEPAGE)
+  constexpr uintptr_t kLargePage = 2 << 20;
+  if (!ggml_backend_buffer_is_host(buffer)) return;
+  const auto base = reinterpret_cast<uintptr_t>(ggml_backend_buffer_get_base(buffer));
+  const uintptr_t first = (base + kLargePage - 1) / kLargePage * kLargePage;
+  const uintptr_t end = (base + ggml_backend_buffer_get_size(buffer)) / kLargePage * kLargePage;
+  // A wish: without it everything works as well.
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+#endif
+}
 
 std::vector<ggml_backend_buffer_type_t> extra_buffer_types(ggml_backend_dev_t device) {
   std::vector<ggml_backend_buffer_type_t> types;
@@ -44,16 +63,37 @@ std::string shape_text(const TensorInfo& info) {
 }  // namespace
 
 struct WeightSet::Slot {
+  Slot(const TensorInfo* tensor_info, Tensor made, Use how, ggml_backend_buffer_type_t type, bool to_f32)
+      : info(tensor_info), tensor(made), use(how), buffer_type(type), convert(to_f32) {}
+
   const TensorInfo* info;
   Tensor tensor;
   Use use;
   ggml_backend_buffer_type_t buffer_type;
   bool convert;  // to F32
   bool in_place = false;
+  std::optional<PackedMatrix> packed = {};
+  std::atomic<int64_t> n_groups_left = 0;  // to pack
+
+  uint64_t size() const { return packed ? packed->size() : ggml_backend_buft_get_alloc_size(buffer_type, tensor); }
+  uint64_t alignment() const {
+    const uint64_t alignment = ggml_backend_buft_get_alignment(buffer_type);
+    return packed ? std::max<uint64_t>(alignment, kPackedAlignment) : alignment;
+  }
 };
 
-WeightSet::WeightSet(std::shared_ptr<WeightSource> source, ggml_backend_dev_t device, bool repack)
-    : source_(std::move(source)), device_(device), cpu_(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
+struct WeightSet::Piece {
+  Slot* slot;
+  int64_t first_group = 0, end_group = 0;  // of a packed matrix
+  uint64_t n_bytes = 0;                    // of the file
+};
+
+WeightSet::WeightSet(std::shared_ptr<WeightSource> source, ggml_backend_dev_t device, bool repack,
+                     const KernelTable* kernels)
+    : source_(std::move(source)),
+      device_(device),
+      cpu_(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)),
+      kernels_(repack && device_ == cpu_ ? kernels : nullptr) {
   for (ggml_backend_dev_t dev : {device, cpu_}) {
     if (repack)
       for (ggml_backend_buffer_type_t type : extra_buffer_types(dev)) preferred_.push_back({type, dev});
@@ -111,6 +151,11 @@ Tensor WeightSet::declare(std::string_view name, const Shape& shape, Use use, bo
   }
   for (const auto& slot : slots_)
     if (slot->info == info && (slot->use == use || slot->use == Use::kElement)) return slot->tensor;
+  // Rows are looked up in a packed matrix as well, so that a tied head and its table are one.
+  if (use == Use::kRows || use == Use::kProduct)
+    for (const auto& slot : slots_)
+      if (slot->info == info && (use == Use::kRows ? slot->packed.has_value() : slot->use == Use::kRows && pack(*slot)))
+        return slot->tensor;
 
   Tensor tensor = new_tensor(convert ? GGML_TYPE_F32 : info->type, *info);
   ggml_backend_buffer_type_t type = choose_buffer_type(tensor, use);
@@ -121,11 +166,35 @@ Tensor WeightSet::declare(std::string_view name, const Shape& shape, Use use, bo
         std::string(name)));
     return nullptr;
   }
-  // A tied head shares the table's memory unless products have a layout of their own.
-  for (const auto& slot : slots_)
-    if (slot->info == info && slot->buffer_type == type) return slot->tensor;
-  slots_.push_back(std::make_unique<Slot>(Slot{info, tensor, use, type, convert}));
+  auto slot = std::make_unique<Slot>(info, tensor, use, type, convert);
+  if (use != Use::kProduct || !pack(*slot)) {
+    // A tied head shares the table's memory unless products have a layout of their own.
+    for (const auto& known : slots_)
+      if (known->info == info && known->buffer_type == type && !known->packed) return known->tensor;
+  }
+  slots_.push_back(std::move(slot));
   return tensor;
+}
+
+bool WeightSet::pack(Slot& slot) const {
+  if (!kernels_ || slot.convert) return false;
+  const auto& ne = slot.info->ne;
+  slot.packed = PackedMatrix::describe(*kernels_, slot.info->type, ne[0], ne[1], ne[2]);
+  if (!slot.packed) return false;
+  slot.buffer_type = ggml_backend_dev_buffer_type(cpu_);
+  set_packed(slot.tensor, &*slot.packed);
+  return true;
+}
+
+std::string WeightSet::kernels() const {
+  std::map<std::string, std::set<std::string>> types;
+  for (const auto& slot : slots_)
+    if (slot->packed || slot->use == Use::kProduct || slot->use == Use::kHeads)
+      types[slot->packed ? slot->packed->kernels->name : "ggml"].insert(ggml_type_name(slot->info->type));
+  std::string text;
+  for (const auto& [name, of] : types)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, fmt::join(of, ", "));
+  return text;
 }
 
 bool WeightSet::runs_in(const Place& place, Tensor tensor, Use use) {
@@ -179,7 +248,7 @@ ggml_backend_buffer_type_t WeightSet::choose_buffer_type(Tensor tensor, Use use)
 }
 
 bool WeightSet::stays_mapped(const Slot& slot) const {
-  if (slot.convert || slot.buffer_type != ggml_backend_dev_buffer_type(cpu_)) return false;
+  if (slot.packed || slot.convert || slot.buffer_type != ggml_backend_dev_buffer_type(cpu_)) return false;
   const auto data = source_->mapped(*slot.info);
   return !data.empty() && reinterpret_cast<uintptr_t>(data.data()) % kHostAlignment == 0;
 }
@@ -187,13 +256,13 @@ bool WeightSet::stays_mapped(const Slot& slot) const {
 uint64_t WeightSet::device_bytes() const {
   uint64_t total = 0;
   for (const auto& slot : slots_)
-    if (!stays_mapped(*slot)) total += ggml_backend_buft_get_alloc_size(slot->buffer_type, slot->tensor);
+    if (!stays_mapped(*slot)) total += slot->size();
   return total;
 }
 
 uint64_t WeightSet::weight_bytes() const {
   uint64_t total = 0;
-  for (const auto& slot : slots_) total += ggml_nbytes(slot->tensor);
+  for (const auto& slot : slots_) total += slot->packed ? slot->packed->size() : ggml_nbytes(slot->tensor);
   return total;
 }
 
@@ -219,11 +288,9 @@ Result<void> WeightSet::allocate_buffers() {
     if (!slot->in_place) by_type[slot->buffer_type].push_back(slot.get());
   for (auto& [buffer_type, slots] : by_type) {
     const ggml_backend_buffer_type_t type = buffer_type;
-    const uint64_t alignment = ggml_backend_buft_get_alignment(type);
-    const auto padded = [&](const Slot* slot) {
-      const uint64_t size = ggml_backend_buft_get_alloc_size(type, slot->tensor);
-      return (size + alignment - 1) / alignment * alignment;
-    };
+    uint64_t alignment = 1;
+    for (const Slot* slot : slots) alignment = std::max(alignment, slot->alignment());
+    const auto padded = [&](const Slot* slot) { return (slot->size() + alignment - 1) / alignment * alignment; };
     for (std::size_t first = 0; first < slots.size();) {
       uint64_t size = padded(slots[first]);
       std::size_t last = first + 1;
@@ -235,12 +302,20 @@ Result<void> WeightSet::allocate_buffers() {
                                  ggml_backend_buft_name(type)));
       ggml_backend_buffer_set_usage(buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
       buffers_.push_back(buffer);
+      prefer_large_pages(buffer);
       auto address = reinterpret_cast<uintptr_t>(ggml_backend_buffer_get_base(buffer));
       address = (address + alignment - 1) / alignment * alignment;
       for (; first < last; ++first) {
-        if (ggml_backend_tensor_alloc(buffer, slots[first]->tensor, reinterpret_cast<void*>(address)) !=
-            GGML_STATUS_SUCCESS)
-          return Error(ErrorCode::kOutOfMemory, "ggml refused a tensor", slots[first]->info->name);
+        Slot& slot = *slots[first];
+        if (slot.packed) {
+          // Its size is not the one that ggml knows for the type.
+          slot.packed->data = reinterpret_cast<std::byte*>(address);
+          slot.tensor->buffer = buffer;
+          slot.tensor->data = reinterpret_cast<void*>(address);
+        } else if (ggml_backend_tensor_alloc(buffer, slot.tensor, reinterpret_cast<void*>(address)) !=
+                   GGML_STATUS_SUCCESS) {
+          return Error(ErrorCode::kOutOfMemory, "ggml refused a tensor", slot.info->name);
+        }
         address += padded(slots[first]);
       }
     }
@@ -248,13 +323,40 @@ Result<void> WeightSet::allocate_buffers() {
   return {};
 }
 
-Result<void> WeightSet::fill(const Slot& slot) const {
+std::vector<WeightSet::Piece> WeightSet::pieces() const {
+  std::vector<Piece> pieces;
+  for (const auto& slot : slots_) {
+    if (slot->in_place) continue;
+    if (!slot->packed) {
+      pieces.push_back({slot.get(), 0, 0, slot->info->n_bytes});
+      continue;
+    }
+    // What has to be read is read once, whole.
+    const int64_t n_groups = slot->packed->n_groups() * slot->packed->n_expert;
+    const auto n_bytes = static_cast<int64_t>(slot->info->n_bytes);
+    const int64_t n =
+        source_->mapped(*slot->info).empty() ? 1 : std::clamp<int64_t>(n_bytes / kPieceBytes, 1, n_groups);
+    slot->n_groups_left = n_groups;
+    for (int64_t i = 0; i < n; ++i)
+      pieces.push_back({slot.get(), n_groups * i / n, n_groups * (i + 1) / n, static_cast<uint64_t>(n_bytes / n)});
+  }
+  return pieces;
+}
+
+Result<void> WeightSet::fill(const Piece& piece) const {
+  Slot& slot = *piece.slot;
   std::span<const std::byte> data = source_->mapped(*slot.info);
   std::vector<std::byte> bytes;
   if (data.empty()) {
     bytes.resize(slot.info->n_bytes);
     TRY(source_->read(*slot.info, bytes));
     data = bytes;
+  }
+  if (slot.packed) {
+    slot.packed->pack_groups(data.data(), piece.first_group, piece.end_group);
+    const int64_t n = piece.end_group - piece.first_group;
+    if (slot.n_groups_left.fetch_sub(n) == n) source_->drop_pages(*slot.info);
+    return {};
   }
   if (slot.convert) {
     std::vector<float> floats(static_cast<std::size_t>(ggml_nelements(slot.tensor)));
@@ -272,13 +374,9 @@ Result<void> WeightSet::load(const std::function<bool(float)>& progress) {
   TRY(map_in_place());
   TRY(allocate_buffers());
 
-  std::vector<const Slot*> todo;
+  const std::vector<Piece> todo = pieces();
   uint64_t total = 0;
-  for (const auto& slot : slots_)
-    if (!slot->in_place) {
-      todo.push_back(slot.get());
-      total += slot->info->n_bytes;
-    }
+  for (const Piece& piece : todo) total += piece.n_bytes;
   std::mutex mutex;
   Result<void> status;
   std::atomic<std::size_t> next{0};
@@ -287,12 +385,12 @@ Result<void> WeightSet::load(const std::function<bool(float)>& progress) {
     for (std::size_t i = next++; i < todo.size(); i = next++) {
       Result<void> filled;
       try {
-        filled = fill(*todo[i]);
+        filled = fill(todo[i]);
       } catch (const std::bad_alloc&) {
-        filled = Error(ErrorCode::kOutOfMemory, "not enough memory to load a tensor", todo[i]->info->name);
+        filled = Error(ErrorCode::kOutOfMemory, "not enough memory to load a tensor", todo[i].slot->info->name);
       }
       const std::lock_guard lock(mutex);
-      done += todo[i]->info->n_bytes;
+      done += todo[i].n_bytes;
       if (!filled.ok() && status.ok()) status = std::move(filled);
       if (status.ok() && progress && !progress(static_cast<float>(done) / static_cast<float>(total)))
         status = Error(ErrorCode::kCancelled, "the load was cancelled");

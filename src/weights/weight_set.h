@@ -8,7 +8,8 @@
 // call still works, so that model code needs no error handling. After all declarations status() tells the defect,
 // device_bytes() the memory, and load() fills the tensors.
 //
-// Owns     tensors and buffers. Mapped weights that need no rearrangement stay in the file's pages.
+// Owns     tensors and buffers. Mapped weights that need no rearrangement stay in the file's pages; of those that are
+//          packed for our own kernels the pages are given back, tensor by tensor.
 // Threads  declarations by one user; const after load().
 // Errors   kBadModel naming the tensor with the expected and the found shape; kOutOfMemory and kIo from load().
 // Cost     load() reads each weight once, on several threads.
@@ -25,15 +26,16 @@
 
 #include "base/result.h"
 #include "compute/graph.h"
+#include "compute/kernels/kernel_table.h"
 #include "weights/weight_source.h"
 
 namespace hocket {
 
 class WeightSet {
  public:
-  // `source` must outlive the set. `repack`: matrices go into the layout of the device's faster kernels where there is
-  // one.
-  WeightSet(std::shared_ptr<WeightSource> source, ggml_backend_dev_t device, bool repack);
+  // `source` must outlive the set. `repack`: matrices go into the layout of faster kernels where there is one: that of
+  // `kernels` on the CPU (nullptr: none), else one of the device's.
+  WeightSet(std::shared_ptr<WeightSource> source, ggml_backend_dev_t device, bool repack, const KernelTable* kernels);
   ~WeightSet();
   WeightSet(const WeightSet&) = delete;
   WeightSet& operator=(const WeightSet&) = delete;
@@ -45,7 +47,8 @@ class WeightSet {
   }
   // A product for each head: [n_in, n_out, n_head].
   Tensor heads(std::string_view name, const Shape& shape) { return declare(name, shape, Use::kHeads, false); }
-  // Rows that are looked up by index, [n_embd, n_rows]. The same name may be a matrix() too (tied heads).
+  // Rows that are looked up by index, by rows() of compute/graph.h, [n_embd, n_rows]. The same name may be a matrix()
+  // too (tied heads).
   Tensor table(std::string_view name, const Shape& shape) { return declare(name, shape, Use::kRows, false); }
   // Small factors and offsets, always F32 in memory.
   Tensor vector(std::string_view name, const Shape& shape) { return declare(name, shape, Use::kElement, false); }
@@ -62,6 +65,8 @@ class WeightSet {
   uint64_t device_bytes() const;  // memory that load() takes; mapped pages that are used in place are not counted
   uint64_t weight_bytes() const;  // all weights, wherever they are
   std::size_t n_declared() const { return slots_.size(); }
+  // Which code computes the products: "avx512-vnni: q4_0, q6_K; ggml: f32".
+  std::string kernels() const;
 
   // progress(0..1) may return false to cancel.
   Result<void> load(const std::function<bool(float)>& progress);
@@ -83,13 +88,18 @@ class WeightSet {
   ggml_backend_buffer_type_t choose_buffer_type(Tensor tensor, Use use);
   Tensor new_tensor(ggml_type type, const TensorInfo& info);
   bool stays_mapped(const Slot& slot) const;
+  bool pack(Slot& slot) const;  // false: the tensor has no kernel
   Result<void> map_in_place();
   Result<void> allocate_buffers();
-  Result<void> fill(const Slot& slot) const;
+  // Pieces of the loading that may run beside each other.
+  struct Piece;
+  std::vector<Piece> pieces() const;
+  Result<void> fill(const Piece& piece) const;
 
   std::shared_ptr<WeightSource> source_;
   ggml_backend_dev_t device_;
   ggml_backend_dev_t cpu_;
+  const KernelTable* kernels_;
   std::vector<Place> preferred_;  // for products, best first
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<ggml_context*> contexts_;

@@ -166,7 +166,7 @@ struct Gemma4 {
     if (n_input == 0) return;
     ggml_context* c = g.context();
     const auto split = [&](Tensor t) { return ggml_reshape_3d(c, t, n_input, hp.n_layer, t->ne[1]); };
-    Tensor own = split(ggml_get_rows(c, input_table, g.tokens()));
+    Tensor own = split(rows(g.graph(), input_table, g.tokens()));
     own = ggml_scale(c, own, std::sqrt(static_cast<float>(n_input)));
     Tensor shared = ggml_scale(c, input_proj.run(g, x), 1.0f / std::sqrt(static_cast<float>(hp.n_embd)));
     g.shared(kLayerInputs) = ggml_scale(c, ggml_add(c, own, input_norm.run(g, split(shared))), std::sqrt(0.5f));

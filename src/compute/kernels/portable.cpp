@@ -1,0 +1,121 @@
+// The reference: plain C++, one value after the other, with the operations and the order of every other table.
+#include <cmath>
+#include <cstring>
+
+#include "compute/kernels/half.h"
+#include "compute/kernels/tables.h"
+
+namespace hocket {
+namespace {
+
+int stored(const uint8_t* values, int bits, int64_t row, int64_t k) {
+  const int64_t step = k / 4, byte = 4 * row + k % 4;
+  if (bits == 8) return values[step * 64 + byte];
+  int value = values[step / 2 * 64 + byte] >> (step % 2 * 4) & 0xF;
+  const uint8_t* planes = values + 256;
+  if (bits == 5) value |= (planes[byte] >> step & 1) << 4;
+  if (bits == 6) value |= (planes[step / 4 * 64 + byte] >> (step % 4 * 2) & 3) << 4;
+  return value;
+}
+
+float half_at(const std::byte* at, int64_t row) {
+  uint16_t bits;
+  std::memcpy(&bits, at + 2 * row, sizeof bits);
+  return half_to_float(bits);
+}
+
+template <typename T>
+T item(const std::byte* at, int64_t i) {
+  T value;
+  std::memcpy(&value, at + static_cast<std::size_t>(i) * sizeof(T), sizeof value);
+  return value;
+}
+
+template <PackedFormat kFormat>
+void product(const std::byte* group, int64_t n_in, const std::byte* panel, int width, float* out, int64_t out_stride) {
+  constexpr FormatLayout kLayout = layout_of(kFormat);
+  constexpr ActivationForm kForm = form_of(kLayout);
+  constexpr int64_t kRecord = scales_block(kLayout.scales);
+  const std::byte* scales = group + group_value_bytes(kLayout, n_in);
+  const std::byte* x_scales = panel + panel_scales_at(n_in, width);
+  const std::byte* x_sums = panel + panel_sums_at(kForm, n_in, width);
+  for (int64_t column = 0; column < width; ++column)
+    for (int64_t row = 0; row < kGroupRows; ++row) {
+      float sum = 0, part = 0;
+      for (int64_t k0 = 0; k0 < n_in; k0 += kForm.sum_block) {
+        const int64_t block = k0 / kBlock, i_sum = k0 / kForm.sum_block * width + column;
+        const auto* values = reinterpret_cast<const uint8_t*>(group) + block * value_bytes(kLayout.bits);
+        int32_t dot = kForm.sums == Sums::kZero ? item<int32_t>(x_sums, i_sum) : 0;
+        for (int64_t k = k0; k < k0 + kForm.sum_block; ++k)
+          dot += stored(values, kLayout.bits, row, k % kBlock) *
+                 item<int8_t>(panel, (block * width + column) * kBlock + k % kBlock);
+        const float x_scale = item<float>(x_scales, k0 / kForm.scale_block * width + column);
+        const std::byte* record = scales + k0 / kRecord * scales_bytes(kLayout.scales);
+        const int64_t sub = k0 % kSuperBlock / kForm.sum_block;
+        if constexpr (kLayout.scales == Scales::kHalf || kLayout.scales == Scales::kHalfMinimum) {
+          sum = std::fma(static_cast<float>(dot) * x_scale, half_at(record, row), sum);
+          if constexpr (kLayout.scales == Scales::kHalfMinimum)
+            sum = std::fma(half_at(record + 32, row), item<float>(x_sums, i_sum), sum);
+        } else {
+          if constexpr (kLayout.scales == Scales::kSuperMinimum) {
+            const float scale = half_at(record, row) * static_cast<float>(item<uint8_t>(record + 64, sub * 16 + row));
+            const float minimum =
+                -half_at(record + 32, row) * static_cast<float>(item<uint8_t>(record + 192, sub * 16 + row));
+            part = std::fma(static_cast<float>(dot), scale, part);
+            part = std::fma(minimum, item<float>(x_sums, i_sum), part);
+          } else {
+            const float scale = half_at(record, row) * static_cast<float>(item<int8_t>(record + 32, sub * 16 + row));
+            part = std::fma(static_cast<float>(dot), scale, part);
+          }
+          if ((k0 + kForm.sum_block) % kSuperBlock == 0) {
+            sum = std::fma(part, x_scale, sum);
+            part = 0;
+          }
+        }
+      }
+      out[column * out_stride + row] = sum;
+    }
+}
+
+void quantise(const float* x, int64_t first, int64_t end, const ActivationForm& form, int64_t n_in, std::byte* panel,
+              int width, int column) {
+  for (int64_t k0 = first; k0 < end; k0 += form.scale_block) {
+    uint32_t largest = 0;  // as bits, so that a NaN is the largest of all
+    for (int64_t k = k0; k < k0 + form.scale_block; ++k) {
+      uint32_t bits;
+      std::memcpy(&bits, x + k, sizeof bits);
+      bits &= 0x7FFFFFFFu;
+      if (bits > largest) largest = bits;
+    }
+    float amax;
+    std::memcpy(&amax, &largest, sizeof amax);
+    const bool nothing = amax < kSmallestActivation;
+    const float scale = nothing ? 0.0f : amax / 127.0f, inverse = nothing ? 0.0f : 127.0f / amax;
+    std::memcpy(panel + panel_scales_at(n_in, width) + 4 * (k0 / form.scale_block * width + column), &scale, 4);
+    for (int64_t k1 = k0; k1 < k0 + form.scale_block; k1 += form.sum_block) {
+      int32_t sum = 0;
+      for (int64_t k = k1; k < k1 + form.sum_block; ++k) {
+        const float scaled = x[k] * inverse;
+        // Out of range only where the scale is not finite, and then the result is not, either.
+        const int value = scaled >= -127.5f && scaled <= 127.5f ? static_cast<int>(std::nearbyint(scaled)) : -127;
+        panel[(k / kBlock * width + column) * kBlock + k % kBlock] = static_cast<std::byte>(value);
+        sum += value;
+      }
+      const float float_sum = form.sums == Sums::kScaled ? scale * static_cast<float>(sum) : static_cast<float>(sum);
+      const int32_t int_sum = -form.zero * sum;
+      std::byte* to = panel + panel_sums_at(form, n_in, width) + 4 * (k1 / form.sum_block * width + column);
+      std::memcpy(to, form.sums == Sums::kZero ? static_cast<const void*>(&int_sum) : &float_sum, 4);
+    }
+  }
+}
+
+}  // namespace
+
+const KernelTable kPortableKernels{
+    "portable",
+    quantise,
+    {product<PackedFormat::kQ4_0>, product<PackedFormat::kQ4_1>, product<PackedFormat::kQ5_0>,
+     product<PackedFormat::kQ5_1>, product<PackedFormat::kQ8_0>, product<PackedFormat::kQ4_K>,
+     product<PackedFormat::kQ5_K>, product<PackedFormat::kQ6_K>}};
+
+}  // namespace hocket

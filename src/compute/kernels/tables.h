@@ -1,0 +1,19 @@
+// compute/kernels/tables.h: the tables of kernel_table.h, by name: for the files that define them and the one that
+// chooses.
+#pragma once
+
+#include "compute/kernels/kernel_table.h"
+
+namespace hocket {
+
+// Activations below this count as zeros: the inverse of their scale would overflow.
+constexpr float kSmallestActivation = 1e-36f;
+
+extern const KernelTable kPortableKernels;
+#if defined(__x86_64__)
+extern const KernelTable kAvx2Kernels;
+extern const KernelTable kAvxVnniKernels;
+extern const KernelTable kAvx512VnniKernels;
+#endif
+
+}  // namespace hocket

@@ -1,0 +1,154 @@
+// Whole models of quantised weights with our own kernels: against ggml's, against each other, in other company, and in
+// the memory they take.
+#include <gtest/gtest.h>
+
+#include "compute/kernels/kernel_table.h"
+#include "lm/language_model.h"
+#include "lm/loaded_model.h"
+#include "lm/runner.h"
+#include "support/numbers.h"
+#include "support/tiny_models.h"
+#include "weights/gguf_writer.h"
+
+namespace hocket::test {
+namespace {
+
+// Both sides round the activations to 8 bits, each in its own way: an NMSE of about 1e-5 a product each.
+constexpr double kActivationsOf8Bits = 5e-3;
+
+// A file whose matrices have the type; the table of a tied head, too.
+std::vector<std::byte> image(const std::string& arch, ggml_type type) {
+  Metadata metadata = *tiny_metadata(arch);
+  metadata.set(arch + ".embedding_length", int64_t{256});
+  metadata.set(arch + ".feed_forward_length", int64_t{256});
+  metadata.set(arch + ".attention.key_length", int64_t{64});
+  metadata.set(arch + ".attention.value_length", int64_t{64});
+  metadata.set(arch + ".expert_feed_forward_length", int64_t{256});
+  auto source = std::make_shared<SyntheticWeights>(3);
+  LoadedModel::DeclareOptions options;
+  options.n_vocab = kTinyVocab;
+  options.device = *find_device("");
+  options.repack = false;
+  const auto model = LoadedModel::declare(metadata, source, options);
+  EXPECT_TRUE(model.ok()) << model.error().message;
+  GgufWriter writer(metadata);
+  for (const TensorInfo& t : source->made()) {
+    std::vector<std::byte> data(t.n_bytes);
+    EXPECT_TRUE(source->read(t, data).ok());
+    ggml_type as = t.type;
+    if (t.n_dims > 1 && t.name.find("ffn_gate_inp") == std::string::npos) {
+      const int64_t n_rows = static_cast<int64_t>(t.n_bytes / sizeof(float)) / t.ne[0];
+      std::vector<std::byte> blocks(ggml_row_size(type, t.ne[0]) * static_cast<std::size_t>(n_rows));
+      ggml_quantize_chunk(type, reinterpret_cast<const float*>(data.data()), blocks.data(), 0, n_rows, t.ne[0],
+                          nullptr);
+      data = std::move(blocks);
+      as = type;
+    }
+    EXPECT_TRUE(writer.add_bytes(t.name, as, Shape(t.ne.begin(), t.ne.begin() + t.n_dims), std::move(data)).ok());
+  }
+  return *writer.image();
+}
+
+std::shared_ptr<const GgufFile> parse(const std::vector<std::byte>& bytes) {
+  auto file = GgufFile::parse(bytes);
+  EXPECT_TRUE(file.ok());
+  return std::shared_ptr<const GgufFile>(std::move(*file));
+}
+
+std::unique_ptr<LanguageModel> load(const std::vector<std::byte>& file, const std::string& kernels) {
+  LoadOptions options;
+  options.cpu_kernels = kernels;
+  auto model = LanguageModel::load(parse(file), options);
+  EXPECT_TRUE(model.ok()) << model.error().message;
+  return std::move(*model);
+}
+
+RunnerOptions runner_options(int n_threads = 2) {
+  RunnerOptions options;
+  options.n_ctx = 64;
+  options.n_batch = 32;
+  options.n_seqs = 2;
+  options.n_threads = n_threads;
+  return options;
+}
+
+// Logits of every position: one batch of 32, then one token at a time.
+std::vector<float> logits(const LanguageModel& model) {
+  const auto runner = LmRunner::create(model, runner_options());
+  EXPECT_TRUE(runner.ok());
+  std::vector<float> rows;
+  for (int32_t i = 0; i < 40;) {
+    std::vector<BatchToken> batch;
+    for (const int32_t end = i == 0 ? 32 : i + 1; i < end; ++i) batch.push_back({i * 37 % 96, 0, true});
+    EXPECT_TRUE((*runner)->step(batch).ok());
+    for (std::size_t row = 0; row < batch.size(); ++row)
+      rows.insert(rows.end(), (*runner)->output(row).begin(), (*runner)->output(row).end());
+  }
+  return rows;
+}
+
+struct TypeCase {
+  const char* arch;
+  ggml_type type;
+};
+
+class CpuKernels : public testing::TestWithParam<TypeCase> {};
+
+TEST_P(CpuKernels, GiveTheLogitsOfGgmls) {
+  const auto file = image(GetParam().arch, GetParam().type);
+  const auto ours = logits(*load(file, "auto")), ggmls = logits(*load(file, "ggml"));
+  EXPECT_LE(nmse(ours, ggmls), kActivationsOf8Bits);
+}
+
+TEST_P(CpuKernels, AreTheSameOnEveryInstructionSet) {
+  const auto file = image(GetParam().arch, GetParam().type);
+  const auto reference = logits(*load(file, "portable"));
+  for (const KernelTable* kernels : all_kernels()) {
+    if (!runs_here(*kernels)) {
+      std::printf("this CPU has no %s\n", kernels->name);
+      continue;
+    }
+    EXPECT_EQ(logits(*load(file, kernels->name)), reference) << kernels->name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, CpuKernels,
+                         testing::Values(TypeCase{"qwen3", GGML_TYPE_Q4_0}, TypeCase{"qwen3", GGML_TYPE_Q4_1},
+                                         TypeCase{"qwen3", GGML_TYPE_Q5_0}, TypeCase{"qwen3", GGML_TYPE_Q5_1},
+                                         TypeCase{"qwen3", GGML_TYPE_Q8_0}, TypeCase{"qwen3", GGML_TYPE_Q4_K},
+                                         TypeCase{"qwen3", GGML_TYPE_Q5_K}, TypeCase{"qwen3", GGML_TYPE_Q6_K},
+                                         TypeCase{"gemma3", GGML_TYPE_Q8_0}, TypeCase{"qwen3moe", GGML_TYPE_Q4_0},
+                                         TypeCase{"qwen3moe", GGML_TYPE_Q4_K}, TypeCase{"gpt-oss", GGML_TYPE_Q8_0}),
+                         [](const auto& test) {
+                           return test_name(test.param.arch) + "_" + ggml_type_name(test.param.type);
+                         });
+
+TEST(CpuKernelsOfAModel, AreNamedAndChosen) {
+  const auto file = image("qwen3", GGML_TYPE_Q4_0);
+  EXPECT_EQ(load(file, "portable")->summary().kernels, "portable: q4_0");
+  EXPECT_EQ(load(file, "ggml")->summary().kernels, "ggml: q4_0");
+  LoadOptions unknown;
+  unknown.cpu_kernels = "mmx";
+  const auto refused = LanguageModel::load(parse(file), unknown);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(refused.error().param, "cpu-kernels");
+}
+
+TEST(CpuKernelsOfAModel, HoldATiedTableOnce) {
+  const auto bytes = image("gemma3", GGML_TYPE_Q8_0);
+  const auto file = parse(bytes);
+  LoadOptions options;
+  options.cpu_kernels = "portable";
+  const auto packed = plan_memory(*file, runner_options(), options);
+  options.cpu_kernels = "ggml";
+  options.repack = false;
+  const auto as_in_file = plan_memory(*file, runner_options(), options);
+  ASSERT_TRUE(packed.ok() && as_in_file.ok());
+  // Rows are padded to groups of 16; Q8_0 takes as much room in either layout.
+  EXPECT_NEAR(static_cast<double>(packed->weight_bytes), static_cast<double>(as_in_file->weight_bytes),
+              0.02 * static_cast<double>(as_in_file->weight_bytes));
+}
+
+}  // namespace
+}  // namespace hocket::test
