@@ -40,6 +40,14 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(LIBEDIT REQUIRED IMPORTED_TARGET libedit)
+pkg_check_modules(SNDFILE REQUIRED IMPORTED_TARGET sndfile)
+pkg_check_modules(SOXR REQUIRED IMPORTED_TARGET soxr)
+# LAME has no pkg-config file.
+find_path(LAME_INCLUDE_DIR lame/lame.h REQUIRED)
+find_library(LAME_LIBRARY mp3lame REQUIRED)
+add_library(hocket_lame INTERFACE)
+target_include_directories(hocket_lame SYSTEM INTERFACE ${LAME_INCLUDE_DIR})
+target_link_libraries(hocket_lame INTERFACE ${LAME_LIBRARY})
 find_package(OpenSSL REQUIRED)
 
 # A library's source is not ours to judge: no warnings and, where that is chosen, no undefined-behaviour sanitizer, which
