@@ -1,0 +1,81 @@
+// music/blocks/network_graph.h: the graph of one network, with its inputs as values.
+//
+// ggml reuses the memory of inputs once they have been read, so a graph that runs again needs them again: each input
+// keeps its values here and run_network() hands over all of them.
+//
+// Owns     the graph, the values of its inputs.
+// Threads  one user at a time.
+// Cost     inputs are copied before each run.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/result.h"
+#include "compute/executor.h"
+#include "compute/graph.h"
+
+namespace hocket {
+
+// Where the networks of a pipeline run.
+struct MusicCompute {
+  ggml_backend_dev_t device = nullptr;
+  std::shared_ptr<ThreadPool> threads;
+
+  // `device` as --device takes it; n_threads 0: the physical cores.
+  static Result<MusicCompute> create(std::string_view device = {}, int n_threads = 0);
+};
+
+// Intermediate results by name, for tests and dumps.
+using Taps = std::map<std::string, std::vector<float>, std::less<>>;
+
+// What a query may see of the keys.
+enum class MaskKind { kBefore, kWindow };  // keys up to its own position; keys at most `window` positions away
+
+class NetworkGraph {
+ public:
+  // With `taps` every tap() is read back after a run.
+  explicit NetworkGraph(std::size_t max_nodes, Taps* taps = nullptr) : graph_(max_nodes), taps_(taps) {}
+
+  Graph& graph() { return graph_; }
+  ggml_context* context() const { return graph_.context(); }
+
+  // An F32 or I32 input; the number of values is that of the elements. set() gives it other values.
+  Tensor floats(std::initializer_list<int64_t> ne, std::vector<float> values);
+  Tensor integers(std::initializer_list<int64_t> ne, std::vector<int32_t> values);
+  void set(Tensor input, std::vector<float> values);
+
+  // F32 [n_keys, n_queries]: 0 where seen, −∞ elsewhere; query i has position i + shift, key j has position j.
+  Tensor mask(MaskKind kind, int64_t window, int64_t n_keys, int64_t n_queries, int64_t shift);
+  // F32 [n_keys, n_queries, 1, n_samples]: sample n sees its first lengths[n] keys.
+  Tensor length_mask(const std::vector<int64_t>& lengths, int64_t n_keys, int64_t n_queries);
+
+  void tap(const std::string& name, Tensor tensor);
+
+ private:
+  friend Result<void> run_network(Executor& executor, NetworkGraph& graph, const CancelToken& cancel);
+  using MaskKey = std::tuple<MaskKind, int64_t, int64_t, int64_t, int64_t>;
+
+  Graph graph_;
+  std::map<Tensor, std::vector<float>> float_inputs_;
+  std::map<Tensor, std::vector<int32_t>> integer_inputs_;
+  std::map<MaskKey, Tensor> masks_;
+  std::vector<std::pair<std::vector<int64_t>, Tensor>> length_masks_;
+  std::vector<std::pair<std::string, Tensor>> tapped_;
+  Taps* taps_;
+};
+
+// Runs an allocated graph with the present values of its inputs.
+Result<void> run_network(Executor& executor, NetworkGraph& graph, const CancelToken& cancel);
+
+// For graphs that run once: memory for this run only. Gives the elements of `result`, which was made an output.
+Result<std::vector<float>> run_once(const MusicCompute& compute, NetworkGraph& graph, Tensor result,
+                                    std::size_t max_nodes, const CancelToken& cancel);
+
+std::vector<float> read_floats(Tensor tensor);
+
+}  // namespace hocket
