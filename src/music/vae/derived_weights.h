@@ -1,0 +1,65 @@
+// music/vae/derived_weights.h: F32 weights that are computed from a file's tensors when they are loaded.
+//
+// Declared like a WeightSet: the first defect is kept and every later call still works, so that network code needs no
+// error handling.
+//
+// Owns     the tensors and their buffer; keeps the file open.
+// Threads  declarations by one user; const after load().
+// Errors   kBadModel naming the tensor with the expected shape; kOutOfMemory and kIo from load().
+// Cost     load() reads each tensor once and holds one of them at a time.
+#pragma once
+
+#include <ggml-backend.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "compute/graph.h"
+#include "weights/gguf.h"
+#include "weights/weight_source.h"
+
+namespace hocket {
+
+class DerivedWeights {
+ public:
+  DerivedWeights(std::shared_ptr<const GgufFile> file, ggml_backend_dev_t device);
+  ~DerivedWeights();
+  DerivedWeights(const DerivedWeights&) = delete;
+  DerivedWeights& operator=(const DerivedWeights&) = delete;
+
+  // The file's tensors, as floats.
+  using Sources = std::vector<std::vector<float>>;
+  using Derive = std::function<std::vector<float>(const Sources&)>;
+  struct Source {
+    std::string name;
+    Shape shape;
+  };
+  // A tensor of `shape` whose values `derive` makes of the sources.
+  Tensor declare(const Shape& shape, std::vector<Source> sources, Derive derive);
+  // The shape of a tensor, or nullptr and a recorded defect.
+  const TensorInfo* require(const std::string& name);
+  bool has(const std::string& name) const { return file_->find(name) != nullptr; }
+  void fail(Error error);
+
+  Result<void> load();
+  uint64_t bytes() const { return buffer_ ? ggml_backend_buffer_get_size(buffer_) : 0; }
+
+ private:
+  struct Slot {
+    Tensor tensor;
+    std::vector<const TensorInfo*> sources;
+    Derive derive;
+  };
+
+  std::shared_ptr<const GgufFile> file_;
+  ggml_backend_dev_t device_;
+  ggml_context* context_;
+  ggml_backend_buffer_t buffer_ = nullptr;
+  std::vector<Slot> slots_;
+  Result<void> status_;
+};
+
+}  // namespace hocket
