@@ -1,6 +1,7 @@
 // Files that lie, end early or are no audio: refused or read, never a crash.
 #include <gtest/gtest.h>
 #include <sndfile.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>

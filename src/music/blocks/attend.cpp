@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kScoreElements = 8 << 20;  // of one tile: 32 MiB
 constexpr int64_t kLeastRows = 16;
-constexpr int64_t kWindowRows = 256;  // of a tile of a windowed layer, when that is not more than the budget allows
+constexpr int64_t kWindowRows = 256;  // of a tile of a windowed layer
 
 int64_t tile_rows(int64_t n_queries, int64_t n_keys, int64_t n_head, int64_t n_samples) {
   return std::min(n_queries, std::max(kLeastRows, kScoreElements / std::max<int64_t>(1, n_keys * n_head * n_samples)));
@@ -30,9 +30,8 @@ Tensor attend(NetworkGraph& g, Tensor q, Tensor k, Tensor v, const Sight& sight)
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
   const bool windowed = sight.kind == Sight::Kind::kWindow && n_keys > sight.window + 1;
   const bool causal = sight.kind == Sight::Kind::kBefore;
-  int64_t rows = tile_rows(n_queries, n_keys, n_head, n_samples);
-  if (windowed) rows = std::min(n_queries, std::max(rows, std::min(n_queries, kWindowRows)));
-  if (windowed) rows = std::min(rows, kWindowRows);
+  // A tile of a windowed layer has few keys, so that its scores are small whatever the length of the song.
+  const int64_t rows = windowed ? std::min(n_queries, kWindowRows) : tile_rows(n_queries, n_keys, n_head, n_samples);
   bool some_keys_hidden = false;
   for (const int64_t length : sight.key_lengths) some_keys_hidden |= length < n_keys;
 
