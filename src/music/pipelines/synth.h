@@ -1,0 +1,85 @@
+// music/pipelines/synth.h: from words to sound: text and lyrics, perhaps codes or a source, become songs.
+//
+//   TRY_ASSIGN(auto synth, SynthPipeline::open(paths, compute));
+//   TRY_ASSIGN(auto tracks, synth->run(job, {}, cancel));
+//   TRY_ASSIGN(auto bytes, encode_track(tracks[0], cancel));
+//
+// The networks are loaded one after another and freed after use, so that memory holds one of them at a time.
+//
+// Owns     the open files and the tokenizer.
+// Threads  const; runs by one user at a time (they share the threads of MusicCompute).
+// Errors   open(): those of the files. run(): kInvalid naming the field, kOutOfMemory, kCancelled (within a step of the
+//          sampler, a window of the VAE).
+// Cost     that of the networks; see their headers.
+// Source   ace-step.md §7.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "audio/stereo.h"
+#include "music/blocks/network_graph.h"
+#include "music/dit/dit_file.h"
+#include "music/pipelines/conditioning.h"
+#include "music/pipelines/progress.h"
+#include "music/pipelines/synth_plan.h"
+#include "music/request.h"
+#include "music/vae/tiles.h"
+
+namespace hocket {
+
+struct SynthPaths {
+  std::string text_encoder, dit, vae;
+};
+
+// Sound that comes with a request: audio, or a latent [n_channels, n_frames], or nothing.
+struct SynthSound {
+  StereoAudio audio;  // 48 kHz
+  std::vector<float> latent;
+  bool given() const { return audio.n_samples() > 0 || !latent.empty(); }
+};
+
+struct SynthJob {
+  std::vector<MusicRequest> requests;  // each makes `synth_batch_size` tracks with neighbouring seeds; 9 in all at most
+  SynthSound source;
+  SynthSound timbre;
+  std::string adapter;  // file or folder; "": none. The requests give its scale
+  Tiling tiling;
+};
+
+struct SynthTrack {
+  MusicRequest request;       // with the seed that made it
+  std::vector<float> latent;  // [n_channels, n_frames]
+  StereoAudio audio;          // as the VAE gave it, not yet normalised
+};
+
+class SynthPipeline {
+ public:
+  static Result<std::unique_ptr<SynthPipeline>> open(const SynthPaths& paths, const MusicCompute& compute);
+
+  const DitFile& dit() const { return *dit_; }
+  Result<std::vector<SynthTrack>> run(const SynthJob& job, const MusicProgressFunction& progress,
+                                      const CancelToken& cancel) const;
+
+ private:
+  struct Work;
+
+  SynthPipeline() = default;
+  Result<void> prepare_source(Work& work) const;
+  Result<std::vector<float>> timbre_frames(const Work& work) const;
+  Result<void> encode_text(Work& work) const;
+  Result<void> build_contexts(Work& work) const;
+  Result<std::vector<float>> sample(Work& work) const;
+  Result<void> decode(Work& work, const std::vector<float>& latents) const;
+
+  MusicCompute compute_;
+  std::shared_ptr<const GgufFile> text_encoder_, vae_;
+  std::shared_ptr<const DitFile> dit_;
+  std::unique_ptr<MusicTokenizer> tokenizer_;
+};
+
+// Normalised and encoded as its request asks; the tags hold the request.
+Result<std::vector<std::byte>> encode_track(const SynthTrack& track, const CancelToken& cancel);
+
+}  // namespace hocket
