@@ -28,6 +28,10 @@ Command add_bench(CLI::App& root);
 Command add_logits(CLI::App& root);
 Command add_tokenize(CLI::App& root);
 Command add_perplexity(CLI::App& root);
+Command add_synth(CLI::App& root);
+Command add_compose(CLI::App& root);
+Command add_understand(CLI::App& root);
+Command add_vae(CLI::App& root);
 
 inline constexpr int kExitRuntime = 1;
 inline constexpr int kExitUsage = 2;

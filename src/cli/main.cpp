@@ -26,15 +26,16 @@ int usage_failure(const std::string& message) {
 namespace {
 
 int run_program(int argc, char** argv) {
-  CLI::App root("hocket: chat language models on your own machine", "hocket");
+  CLI::App root("hocket: chat language models and music on your own machine", "hocket");
   root.set_version_flag("--version", version_text());
   root.require_subcommand(0, 1);
   add_config_flag(root);
   bool list_devices = false;
   root.add_flag("--list-devices", list_devices, "list the devices that --device accepts");
   std::vector<std::string> words = expand_short_flags(argc, argv);
-  const std::vector<Command> commands{add_serve(root),  add_run(root, words), add_inspect(root),   add_bench(root),
-                                      add_logits(root), add_tokenize(root),   add_perplexity(root)};
+  const std::vector<Command> commands{add_serve(root),  add_run(root, words), add_inspect(root),    add_bench(root),
+                                      add_logits(root), add_tokenize(root),   add_perplexity(root), add_compose(root),
+                                      add_synth(root),  add_understand(root), add_vae(root)};
   for (const Command& command : commands) command.app->fallthrough();
   name_environment(root);
   root.footer(

@@ -19,6 +19,7 @@ BINARY = os.environ.get("HOCKET_BINARY", "")
 MODEL = os.environ.get("HOCKET_TEST_SMOLLM2", "")
 OTHER_MODEL = os.environ.get("HOCKET_TEST_GEMMA3", "")
 COMMANDS = ["serve", "run", "inspect", "bench", "logits", "tokenize", "perplexity"]
+MUSIC_COMMANDS = ["compose", "synth", "understand", "vae"]
 
 pytestmark = pytest.mark.skipif(not BINARY, reason="HOCKET_BINARY is not set")
 needs_model = pytest.mark.skipif(not MODEL, reason="HOCKET_TEST_SMOLLM2 is not set")
@@ -48,6 +49,14 @@ def settings(*args, env=None):
 
 
 # ---- usage
+
+
+@pytest.mark.parametrize("command", MUSIC_COMMANDS)
+def test_help_of_every_music_command(command):
+    result = run(command, "--help")
+    assert result.returncode == 0
+    assert "--models" in result.stdout
+    assert "HOCKET_MODELS" in result.stdout
 
 
 @pytest.mark.parametrize("command", COMMANDS)

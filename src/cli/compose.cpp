@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/music_flags.h"
+
+namespace hocket {
+namespace {
+
+struct ComposeFlags {
+  MusicFlags music;
+  std::string output, mode;
+  int variations = 0;
+  int64_t lm_seed = -1;
+};
+
+int compose(const CLI::App& app, const ComposeFlags& flags) {
+  auto requests = requests_of(app, flags.music);
+  if (!requests) return report_failure(requests.error());
+  for (MusicRequest& request : *requests) {
+    if (app.count("--mode") > 0) request.lm_mode = flags.mode;
+    if (app.count("--variations") > 0) request.lm_batch_size = flags.variations;
+    if (app.count("--lm-seed") > 0) request.lm_seed = flags.lm_seed;
+  }
+  Result<std::vector<MusicRequest>> composed = std::vector<MusicRequest>();
+  {
+    MusicWork work(flags.music.quiet);
+    composed = compose_requests(flags.music.options, *requests, work.progress(), work.cancel());
+  }
+  if (!composed) return report_failure(composed.error());
+  if (flags.output == "-") {
+    for (const MusicRequest& request : *composed) fmt::print("{}\n", music_request_json(request));
+    return 0;
+  }
+  const bool one = composed->size() == 1 && !flags.output.empty();
+  std::string stem = flags.output.empty() ? request_stem(flags.music) : flags.output;
+  if (!one && stem.ends_with(".json")) stem.resize(stem.size() - 5);
+  for (std::size_t i = 0; i < composed->size(); ++i) {
+    const std::string path = one ? stem : fmt::format("{}{}.json", stem, i);
+    const auto written = save_request(path, (*composed)[i]);
+    if (!written) return report_failure(written.error());
+    fmt::print("{}\n", path);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command add_compose(CLI::App& root) {
+  auto flags = std::make_shared<ComposeFlags>();
+  CLI::App* app = root.add_subcommand("compose", "let the language model write what a music request leaves open");
+  add_music_file_flags(*app, flags->music, {.lm = true});
+  add_request_flags(*app, flags->music);
+  app->add_option("-o,--output", flags->output,
+                  "file of the finished request, \"-\" for standard output (default: the request's name and a number)");
+  app->add_option("--mode", flags->mode, "generate, inspire or format (default: the request's, generate)");
+  app->add_option("--variations", flags->variations, "how many to write, with neighbouring seeds")
+      ->check(CLI::Range(1, 9));
+  app->add_option("--lm-seed", flags->lm_seed, "seed of the language model (default: random)")
+      ->check(CLI::Range(0.0, 4294967295.0));
+  add_planner_flags(*app, flags->music);
+  add_music_run_flags(*app, flags->music);
+  return {app, [app, flags] { return compose(*app, *flags); }};
+}
+
+}  // namespace hocket
