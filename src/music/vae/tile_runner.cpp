@@ -31,6 +31,7 @@ Result<int64_t> choose_chunk(const MusicCompute& compute, const TiledNetwork& ne
 Result<void> run_with(const MusicCompute& compute, const TiledNetwork& network, const std::vector<Tile>& tiles,
                       std::size_t& n_done, const CancelToken& cancel, const TileProgress& progress, Taps* taps) {
   TRY_ASSIGN(auto executor, Executor::create(compute.device, compute.threads, network.max_nodes));
+  if (progress) progress(n_done, tiles.size());
   while (n_done < tiles.size()) {
     if (cancel.cancelled()) return Error(ErrorCode::kCancelled, "cancelled");
     const Tile& tile = tiles[n_done];

@@ -24,7 +24,7 @@ struct Tile {
 // Tiles of n positions; `chunk` ≥ 1. The overlap is halved while a window would have no core.
 std::vector<Tile> make_tiles(int64_t n, int64_t chunk, int64_t overlap);
 
-// Called after each tile.
+// Called before the first tile and after each one.
 using TileProgress = std::function<void(std::size_t n_done, std::size_t n_tiles)>;
 
 }  // namespace hocket

@@ -4,7 +4,7 @@
 // Threads  const after load(); calls by one user at a time.
 // Errors   load(): kBadModel naming the tensor. decode(): kInvalid for no frames or values that are not finite;
 //          kOutOfMemory, kCancelled within a window.
-// Cost     about 1.6 GFLOP a frame of the published model; memory of one window.
+// Cost     about 2.4 billion multiply-adds a frame of the published model; memory of one window.
 // Source   ace-step.md §§2.5, 5.7.
 #pragma once
 
