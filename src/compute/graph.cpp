@@ -1,10 +1,13 @@
 #include "compute/graph.h"
 
 #include "base/check.h"
+#include "compute/cell_attention.h"
+#include "compute/packed_products.h"
 
 namespace hocket {
 
-Graph::Graph(std::size_t max_nodes) {
+Graph::Graph(std::size_t max_nodes)
+    : packed_products_(std::make_unique<PackedProducts>()), cell_attentions_(std::make_unique<CellAttentions>()) {
   ggml_init_params params{};
   params.mem_size = ggml_tensor_overhead() * max_nodes + ggml_graph_overhead_custom(max_nodes, false);
   params.no_alloc = true;

@@ -13,9 +13,10 @@
 #include <cstddef>
 #include <memory>
 
-#include "compute/packed_products.h"
-
 namespace hocket {
+
+class CellAttentions;
+class PackedProducts;
 
 using Tensor = ggml_tensor*;
 
@@ -35,12 +36,15 @@ class Graph {
   void output(Tensor tensor, const char* name);
   // Adds a tensor and what it needs to the nodes to compute, now (in order of the calls).
   void compute(Tensor tensor);
-  PackedProducts& packed_products() { return packed_products_; }
+  // Operations of our own, which live as long as the graph.
+  PackedProducts& packed_products() { return *packed_products_; }
+  CellAttentions& cell_attentions() { return *cell_attentions_; }
 
  private:
   ggml_context* context_;
   ggml_cgraph* graph_;
-  PackedProducts packed_products_;
+  std::unique_ptr<PackedProducts> packed_products_;
+  std::unique_ptr<CellAttentions> cell_attentions_;
 };
 
 // weight [n_in, n_out] · x [n_in, n_tokens, …] → [n_out, n_tokens, …]. Every product with a weight goes through here:

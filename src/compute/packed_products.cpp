@@ -71,12 +71,6 @@ void multiply_group(const PackedMatrix& m, int64_t expert, int64_t group, const 
 
 }  // namespace
 
-void PackedProducts::Queue::leave(int n_threads) {
-  if (n_left_.fetch_add(1, std::memory_order_acq_rel) + 1 < n_threads) return;
-  next_.store(0, std::memory_order_relaxed);
-  n_left_.store(0, std::memory_order_release);
-}
-
 // ---- building
 
 ggml_tensor* PackedProducts::product(ggml_context* context, ggml_tensor* weight, const PackedMatrix& matrix,

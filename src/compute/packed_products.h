@@ -13,12 +13,12 @@
 
 #include <ggml.h>
 
-#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <vector>
 
 #include "compute/packed_matrix.h"
+#include "compute/work_queue.h"
 
 namespace hocket {
 
@@ -31,19 +31,9 @@ class PackedProducts {
   ggml_tensor* rows(ggml_context* context, ggml_tensor* weight, const PackedMatrix& matrix, ggml_tensor* ids);
 
  private:
-  // Blocks of work that threads take; ready again for the next run when the last thread is done.
-  class Queue {
-   public:
-    int64_t take() { return next_.fetch_add(1, std::memory_order_relaxed); }
-    void leave(int n_threads);
-
-   private:
-    std::atomic<int64_t> next_{0};
-    std::atomic<int> n_left_{0};
-  };
   struct Product {
     const PackedMatrix* matrix;
-    Queue queue;
+    WorkQueue queue;
   };
   struct Rounding {
     const KernelTable* kernels;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "compute/executor.h"
+#include "compute/kernels/kernel_table.h"
 #include "lm/step_runner.h"
 
 namespace hocket {
@@ -118,6 +119,7 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::declare(const Metadata& metada
 
   std::unique_ptr<LoadedModel> model(new LoadedModel());
   model->device_ = options.device;
+  if (ggml_backend_dev_type(options.device) == GGML_BACKEND_DEVICE_TYPE_CPU) model->kernels_ = options.kernels;
   TRY_ASSIGN(model->hp_, HParams::read(metadata, options.n_vocab));
   const HParams& hp = model->hp_;
   TRY_ASSIGN(model->arch_, row->make(hp, metadata));
@@ -164,7 +166,7 @@ MemoryPlan LoadedModel::plan_part(const ModelPart& part, const RunnerOptions& op
   const auto memory = ModelMemory::without_data(layers, memory_options(options), device_);
   auto executor = Executor::create(device_, 1, part.max_nodes(1));
   if (!executor.ok()) return plan;
-  StepGraph g(largest_step(*memory, options), *memory, part.graph_options(uses_flash_attention(options), 1));
+  StepGraph g(largest_step(*memory, options), *memory, part.graph_options(uses_flash_attention(options), 1, kernels_));
   part.build(g);
   plan.compute_bytes = (*executor)->measure(g.graph());
   return plan;

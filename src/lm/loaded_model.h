@@ -39,6 +39,7 @@ class LoadedModel final : public LanguageModel {
   WeightSet& weights() { return *weights_; }
   const HParams& hparams() const { return hp_; }
   ggml_backend_dev_t device() const { return device_; }
+  const KernelTable* kernels() const { return kernels_; }  // nullptr: ggml's
   const ModelPart* trunk() const { return trunk_.get(); }  // nullptr: the block was loaded alone
   const ModelPart* nextn() const { return nextn_.get(); }  // nullptr: none
 
@@ -51,6 +52,7 @@ class LoadedModel final : public LanguageModel {
   std::unique_ptr<Architecture> arch_;
   std::unique_ptr<WeightSet> weights_;
   ggml_backend_dev_t device_ = nullptr;
+  const KernelTable* kernels_ = nullptr;
   std::unique_ptr<Trunk> trunk_;
   std::unique_ptr<NextnBlock> nextn_;
 };

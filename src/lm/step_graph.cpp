@@ -1,6 +1,7 @@
 #include "lm/step_graph.h"
 
 #include "base/check.h"
+#include "compute/cell_attention.h"
 
 namespace hocket {
 
@@ -115,6 +116,12 @@ Tensor StepGraph::latent_rows(std::size_t layer, Tensor rows) {
 
 Tensor StepGraph::attend_flash(Tensor q, Tensor k, Tensor v, const AttendOptions& options) {
   // [head_dim_v, n_head, n_queries]
+  if (options_.kernels && options.softcap == 0.0f && options.mask->type == GGML_TYPE_F16 &&
+      CellAttentions::can_attend(q, k, v)) {
+    Tensor out = graph_.cell_attentions().attend(context(), *options_.kernels, q, k, v, options.mask, options.sinks,
+                                                 options.scale);
+    return ggml_reshape_2d(context(), out, out->ne[0] * out->ne[1], out->ne[2]);
+  }
   Tensor out = ggml_flash_attn_ext(context(), q, k, v, options.mask, options.scale, 0.0f, options.softcap);
   ggml_prec_set_acc(out, GGML_PREC_F32);
   if (options.sinks) ggml_flash_attn_ext_add_sinks(out, options.sinks);

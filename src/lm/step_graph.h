@@ -22,6 +22,8 @@
 
 namespace hocket {
 
+struct KernelTable;
+
 // Neighbouring sequences of a step that have equally many tokens in it.
 struct LaneShape {
   std::size_t n_tokens = 1;  // of each lane
@@ -42,8 +44,9 @@ struct StepShape {
 struct StepGraphOptions {
   bool flash_attention = true;
   std::size_t max_nodes = 0;
-  std::size_t first_layer = 0;  // the layer that the memory's first entry belongs to
-  int64_t n_activation = 0;     // width of the activations that the step starts from; 0: from tokens alone
+  std::size_t first_layer = 0;           // the layer that the memory's first entry belongs to
+  int64_t n_activation = 0;              // width of the activations that the step starts from; 0: from tokens alone
+  const KernelTable* kernels = nullptr;  // of attention over F32, F16 and BF16 cells; nullptr: ggml's
 };
 
 // Lanes of one shape within a graph.

@@ -98,7 +98,7 @@ Result<std::unique_ptr<StepRunner>> StepRunner::create(const LoadedModel& model,
   TRY_ASSIGN(runner->executor_, Executor::create(model.device(), options.threads, part.max_nodes(n_groups)));
   // Taken once; only a step that wants the logits of more rows than there are sequences needs more.
   StepGraph g(largest_step(*runner->memory_, options), *runner->memory_,
-              part.graph_options(uses_flash_attention(options), 1));
+              part.graph_options(uses_flash_attention(options), 1, model.kernels()));
   part.build(g);
   TRY(runner->executor_->reserve(g.graph()));
   return runner;
@@ -147,8 +147,8 @@ std::vector<uint32_t> StepRunner::evaluation_order(std::span<const BatchToken> b
 Result<void> StepRunner::prepare_graph(const StepShape& shape) {
   if (graph_ && graph_->shape() == shape) return {};
   graph_.reset();
-  auto graph = std::make_unique<StepGraph>(shape, *memory_,
-                                           part_.graph_options(uses_flash_attention(options_), shape.lanes.size()));
+  auto graph = std::make_unique<StepGraph>(
+      shape, *memory_, part_.graph_options(uses_flash_attention(options_), shape.lanes.size(), model_.kernels()));
   part_.build(*graph);
   TRY(executor_->allocate(graph->graph()));
   graph_ = std::move(graph);

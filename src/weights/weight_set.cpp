@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "compute/device.h"
+#include "compute/kernels/kernel_table.h"
 #include "compute/packed_matrix.h"
 
 namespace hocket {

@@ -26,10 +26,11 @@
 
 #include "base/result.h"
 #include "compute/graph.h"
-#include "compute/kernels/kernel_table.h"
 #include "weights/weight_source.h"
 
 namespace hocket {
+
+struct KernelTable;
 
 class WeightSet {
  public:

@@ -7,13 +7,16 @@
 
 #include <immintrin.h>
 
+#include "compute/kernels/attention_impl.h"
 #include "compute/kernels/tables.h"
+
+#define HOCKET_INLINE inline __attribute__((always_inline))
 
 namespace hocket {
 namespace {
 
 template <int kBits>
-inline __attribute__((always_inline)) void unpack(const std::byte* values, __m512i (&w)[8]) {
+HOCKET_INLINE void unpack(const std::byte* values, __m512i (&w)[8]) {
   if constexpr (kBits == 8) {
     for (int s = 0; s < 8; ++s) w[s] = _mm512_load_si512(values + 64 * s);
   } else {
@@ -42,27 +45,26 @@ inline __attribute__((always_inline)) void unpack(const std::byte* values, __m51
   }
 }
 
-inline __attribute__((always_inline)) __m512i four(const std::byte* x) {
+HOCKET_INLINE __m512i four(const std::byte* x) {
   return _mm512_set1_epi32(*reinterpret_cast<const int32_t*>(x));
 }
 
-inline __attribute__((always_inline)) __m512 halves(const std::byte* at) {
+HOCKET_INLINE __m512 halves(const std::byte* at) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
 }
 
-inline __attribute__((always_inline)) __m512 unsigned_bytes(const std::byte* at) {
+HOCKET_INLINE __m512 unsigned_bytes(const std::byte* at) {
   return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))));
 }
 
-inline __attribute__((always_inline)) __m512 signed_bytes(const std::byte* at) {
+HOCKET_INLINE __m512 signed_bytes(const std::byte* at) {
   return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))));
 }
 
 // dots[column] += steps [kFirst, kEnd) of a block. Column after column within a step: each instruction waits for the
 // one before in its own column only.
 template <int kFirst, int kEnd, int kWidth>
-inline __attribute__((always_inline)) void multiply(const __m512i (&w)[8], const std::byte* x,
-                                                    __m512i (&dots)[kWidth]) {
+HOCKET_INLINE void multiply(const __m512i (&w)[8], const std::byte* x, __m512i (&dots)[kWidth]) {
   for (int s = kFirst; s < kEnd; ++s)
     for (int c = 0; c < kWidth; ++c) dots[c] = _mm512_dpbusd_epi32(dots[c], w[s], four(x + kBlock * c + 4 * s));
 }
@@ -71,7 +73,7 @@ inline __attribute__((always_inline)) void multiply(const __m512i (&w)[8], const
 constexpr int64_t kAhead = 4096;
 
 template <int kBytes>
-inline __attribute__((always_inline)) void prefetch(const std::byte* at) {
+HOCKET_INLINE void prefetch(const std::byte* at) {
   for (int i = 0; i < kBytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(at) + kAhead + i, _MM_HINT_T0);
 }
 
@@ -223,6 +225,56 @@ void quantise(const float* x, int64_t first, int64_t end, const ActivationForm& 
   }
 }
 
+struct Vector512 {
+  static constexpr bool kWide = true;
+  __m512 v;
+
+  static HOCKET_INLINE Vector512 load(const float* at) { return {_mm512_loadu_ps(at)}; }
+  static HOCKET_INLINE Vector512 load_half(const uint16_t* at) {
+    return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)))};
+  }
+  static HOCKET_INLINE Vector512 load_bf16(const uint16_t* at) {
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
+  }
+  static HOCKET_INLINE void store(float* at, Vector512 a) { _mm512_storeu_ps(at, a.v); }
+  static HOCKET_INLINE Vector512 splat(float x) { return {_mm512_set1_ps(x)}; }
+  static HOCKET_INLINE Vector512 fma(Vector512 a, Vector512 b, Vector512 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+  static HOCKET_INLINE Vector512 add(Vector512 a, Vector512 b) { return {_mm512_add_ps(a.v, b.v)}; }
+  static HOCKET_INLINE Vector512 mul(Vector512 a, Vector512 b) { return {_mm512_mul_ps(a.v, b.v)}; }
+  static HOCKET_INLINE Vector512 max(Vector512 a, Vector512 b) { return {_mm512_max_ps(a.v, b.v)}; }
+  static HOCKET_INLINE Vector512 round(Vector512 a) {
+    return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+  }
+  static HOCKET_INLINE float most(Vector512 a) { return _mm512_reduce_max_ps(a.v); }
+  static HOCKET_INLINE Vector512 sums(const Vector512* a) {
+    __m512 pairs[8], fours[4];
+    for (int i = 0; i < 8; ++i)
+      pairs[i] =
+          _mm512_add_ps(_mm512_unpacklo_ps(a[2 * i].v, a[2 * i + 1].v), _mm512_unpackhi_ps(a[2 * i].v, a[2 * i + 1].v));
+    for (int i = 0; i < 4; ++i) {
+      const __m512d x = _mm512_castps_pd(pairs[2 * i]), y = _mm512_castps_pd(pairs[2 * i + 1]);
+      fours[i] = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+    }
+    const auto halves_of = [](__m512 x, __m512 y) {
+      return _mm512_add_ps(_mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xEE));
+    };
+    const __m512 low = halves_of(fours[0], fours[1]), high = halves_of(fours[2], fours[3]);
+    return {_mm512_add_ps(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xDD))};
+  }
+  static HOCKET_INLINE Vector512 zero_where_below(Vector512 x, Vector512 low, Vector512 y) {
+    return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x.v, low.v, _CMP_NLT_UQ), y.v)};
+  }
+  static HOCKET_INLINE Vector512 minus_infinity_where(Vector512 mask, Vector512 y) {
+    const __m512 lowest = _mm512_set1_ps(-__builtin_inff());
+    return {_mm512_mask_mov_ps(y.v, _mm512_cmp_ps_mask(mask.v, lowest, _CMP_EQ_OQ), lowest)};
+  }
+  static HOCKET_INLINE Vector512 times_power_of_two(Vector512 y, Vector512 n) {
+    const __m512i exponent = _mm512_slli_epi32(_mm512_cvtps_epi32(n.v), 23);
+    return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(y.v), exponent))};
+  }
+};
+
 }  // namespace
 
 const KernelTable kAvx512VnniKernels{
@@ -230,7 +282,8 @@ const KernelTable kAvx512VnniKernels{
     quantise,
     {product_of<PackedFormat::kQ4_0>, product_of<PackedFormat::kQ4_1>, product_of<PackedFormat::kQ5_0>,
      product_of<PackedFormat::kQ5_1>, product_of<PackedFormat::kQ8_0>, product_of<PackedFormat::kQ4_K>,
-     product_of<PackedFormat::kQ5_K>, product_of<PackedFormat::kQ6_K>}};
+     product_of<PackedFormat::kQ5_K>, product_of<PackedFormat::kQ6_K>},
+    attention<Vector512>};
 
 }  // namespace hocket
 

@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compute/kernels/attention.h"
 #include "compute/kernels/format.h"
 
 namespace hocket {
@@ -37,6 +38,7 @@ struct KernelTable {
   const char* name;  // "avx512-vnni"
   QuantiseColumn quantise;
   GroupProduct products[kPackedFormats];
+  AttendRows attend;
 };
 
 // Those that this program has for this kind of CPU, best first; the last is the portable reference.

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "compute/kernels/attention_impl.h"
 #include "compute/kernels/half.h"
 #include "compute/kernels/tables.h"
 
@@ -109,6 +110,77 @@ void quantise(const float* x, int64_t first, int64_t end, const ActivationForm& 
   }
 }
 
+struct Plain {
+  static constexpr bool kWide = false;
+  float lane[16];
+
+  template <typename F>
+  static Plain each(const F& f) {
+    Plain v;
+    for (int i = 0; i < 16; ++i) v.lane[i] = f(i);
+    return v;
+  }
+  static Plain load(const float* at) {
+    return each([&](int i) { return at[i]; });
+  }
+  static Plain load_half(const uint16_t* at) {
+    return each([&](int i) { return half_to_float(at[i]); });
+  }
+  static Plain load_bf16(const uint16_t* at) {
+    return each([&](int i) {
+      const uint32_t bits = static_cast<uint32_t>(at[i]) << 16;
+      float value;
+      std::memcpy(&value, &bits, sizeof value);
+      return value;
+    });
+  }
+  static void store(float* at, const Plain& v) { std::memcpy(at, v.lane, sizeof v.lane); }
+  static Plain splat(float x) {
+    return each([&](int) { return x; });
+  }
+  static Plain fma(const Plain& a, const Plain& b, const Plain& c) {
+    return each([&](int i) { return std::fma(a.lane[i], b.lane[i], c.lane[i]); });
+  }
+  static Plain add(const Plain& a, const Plain& b) {
+    return each([&](int i) { return a.lane[i] + b.lane[i]; });
+  }
+  static Plain mul(const Plain& a, const Plain& b) {
+    return each([&](int i) { return a.lane[i] * b.lane[i]; });
+  }
+  // The second where one is a NaN.
+  static Plain max(const Plain& a, const Plain& b) {
+    return each([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
+  }
+  static Plain round(const Plain& a) {
+    return each([&](int i) { return std::nearbyint(a.lane[i]); });
+  }
+  static float most(const Plain& v) {
+    float most = v.lane[0];
+    for (const float x : v.lane) most = x > most ? x : most;
+    return most;
+  }
+  static Plain sums(const Plain* v) {
+    return each([&](int i) {
+      float four[4];
+      for (int j = 0; j < 4; ++j) {
+        const float* x = v[i].lane + 4 * j;
+        four[j] = (x[0] + x[2]) + (x[1] + x[3]);
+      }
+      return (four[0] + four[2]) + (four[1] + four[3]);
+    });
+  }
+  static Plain zero_where_below(const Plain& x, const Plain& low, const Plain& y) {
+    return each([&](int i) { return x.lane[i] < low.lane[i] ? 0.0f : y.lane[i]; });
+  }
+  static Plain minus_infinity_where(const Plain& mask, const Plain& y) {
+    return each([&](int i) { return mask.lane[i] == -INFINITY ? -INFINITY : y.lane[i]; });
+  }
+  static Plain times_power_of_two(const Plain& y, const Plain& n) {
+    return each(
+        [&](int i) { return std::isnan(n.lane[i]) ? y.lane[i] : std::ldexp(y.lane[i], static_cast<int>(n.lane[i])); });
+  }
+};
+
 }  // namespace
 
 const KernelTable kPortableKernels{
@@ -116,6 +188,7 @@ const KernelTable kPortableKernels{
     quantise,
     {product<PackedFormat::kQ4_0>, product<PackedFormat::kQ4_1>, product<PackedFormat::kQ5_0>,
      product<PackedFormat::kQ5_1>, product<PackedFormat::kQ8_0>, product<PackedFormat::kQ4_K>,
-     product<PackedFormat::kQ5_K>, product<PackedFormat::kQ6_K>}};
+     product<PackedFormat::kQ5_K>, product<PackedFormat::kQ6_K>},
+    attention<Plain>};
 
 }  // namespace hocket

@@ -11,6 +11,7 @@
 
 #include <immintrin.h>
 
+#include "compute/kernels/attention_impl.h"
 #include "compute/kernels/tables.h"
 
 namespace hocket {
@@ -225,13 +226,89 @@ void quantise(const float* x, int64_t first, int64_t end, const ActivationForm& 
   }
 }
 
+// 16 floats in two registers.
+struct Vector256 {
+  static constexpr bool kWide = false;
+  __m256 a, b;
+
+  static HOCKET_INLINE Vector256 load(const float* at) { return {_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8)}; }
+  static HOCKET_INLINE Vector256 load_half(const uint16_t* at) {
+    return {halves(reinterpret_cast<const std::byte*>(at)), halves(reinterpret_cast<const std::byte*>(at + 8))};
+  }
+  static HOCKET_INLINE Vector256 load_bf16(const uint16_t* at) {
+    const auto wide = [](const uint16_t* from) {
+      const __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+      return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
+    };
+    return {wide(at), wide(at + 8)};
+  }
+  static HOCKET_INLINE void store(float* at, Vector256 x) {
+    _mm256_storeu_ps(at, x.a);
+    _mm256_storeu_ps(at + 8, x.b);
+  }
+  static HOCKET_INLINE Vector256 splat(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+  static HOCKET_INLINE Vector256 fma(Vector256 x, Vector256 y, Vector256 z) {
+    return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
+  }
+  static HOCKET_INLINE Vector256 add(Vector256 x, Vector256 y) {
+    return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)};
+  }
+  static HOCKET_INLINE Vector256 mul(Vector256 x, Vector256 y) {
+    return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)};
+  }
+  static HOCKET_INLINE Vector256 max(Vector256 x, Vector256 y) {
+    return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)};
+  }
+  static HOCKET_INLINE Vector256 round(Vector256 x) {
+    constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    return {_mm256_round_ps(x.a, kNearest), _mm256_round_ps(x.b, kNearest)};
+  }
+  static HOCKET_INLINE float most(Vector256 x) {
+    const __m256 both = _mm256_max_ps(x.a, x.b);
+    __m128 m = _mm_max_ps(_mm256_castps256_ps128(both), _mm256_extractf128_ps(both, 1));
+    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+    return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
+  }
+  static HOCKET_INLINE Vector256 sums(const Vector256* v) {
+    // Four vectors: lane i is the sum of v[i].
+    const auto four_of = [](const Vector256* w) {
+      const auto within = [](__m256 p, __m256 q, __m256 r, __m256 s) {
+        const __m256d x = _mm256_castps_pd(_mm256_add_ps(_mm256_unpacklo_ps(p, q), _mm256_unpackhi_ps(p, q)));
+        const __m256d y = _mm256_castps_pd(_mm256_add_ps(_mm256_unpacklo_ps(r, s), _mm256_unpackhi_ps(r, s)));
+        return _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(x, y)), _mm256_castpd_ps(_mm256_unpackhi_pd(x, y)));
+      };
+      const __m256 across =
+          _mm256_add_ps(within(w[0].a, w[1].a, w[2].a, w[3].a), within(w[0].b, w[1].b, w[2].b, w[3].b));
+      return _mm_add_ps(_mm256_castps256_ps128(across), _mm256_extractf128_ps(across, 1));
+    };
+    return {_mm256_set_m128(four_of(v + 4), four_of(v)), _mm256_set_m128(four_of(v + 12), four_of(v + 8))};
+  }
+  static HOCKET_INLINE Vector256 zero_where_below(Vector256 x, Vector256 low, Vector256 y) {
+    return {_mm256_and_ps(_mm256_cmp_ps(x.a, low.a, _CMP_NLT_UQ), y.a),
+            _mm256_and_ps(_mm256_cmp_ps(x.b, low.b, _CMP_NLT_UQ), y.b)};
+  }
+  static HOCKET_INLINE Vector256 minus_infinity_where(Vector256 mask, Vector256 y) {
+    const __m256 lowest = _mm256_set1_ps(-__builtin_inff());
+    return {_mm256_blendv_ps(y.a, lowest, _mm256_cmp_ps(mask.a, lowest, _CMP_EQ_OQ)),
+            _mm256_blendv_ps(y.b, lowest, _mm256_cmp_ps(mask.b, lowest, _CMP_EQ_OQ))};
+  }
+  static HOCKET_INLINE Vector256 times_power_of_two(Vector256 y, Vector256 n) {
+    const auto scaled = [](__m256 value, __m256 power) {
+      const __m256i exponent = _mm256_slli_epi32(_mm256_cvtps_epi32(power), 23);
+      return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(value), exponent));
+    };
+    return {scaled(y.a, n.a), scaled(y.b, n.b)};
+  }
+};
+
 template <typename Dot>
 constexpr KernelTable make_table(const char* name) {
   return {name,
           quantise,
           {product<Dot, PackedFormat::kQ4_0>, product<Dot, PackedFormat::kQ4_1>, product<Dot, PackedFormat::kQ5_0>,
            product<Dot, PackedFormat::kQ5_1>, product<Dot, PackedFormat::kQ8_0>, product<Dot, PackedFormat::kQ4_K>,
-           product<Dot, PackedFormat::kQ5_K>, product<Dot, PackedFormat::kQ6_K>}};
+           product<Dot, PackedFormat::kQ5_K>, product<Dot, PackedFormat::kQ6_K>},
+          attention<Vector256>};
 }
 
 }  // namespace

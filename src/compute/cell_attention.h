@@ -1,0 +1,44 @@
+// compute/cell_attention.h: our own attention over the cells of a cache, as an operation of a graph.
+//
+// The largest pieces of work are the rows of queries that read one head of the cache; threads take them until none is
+// left. A row has the same bits whatever the batch, the threads and the place of its sequence among the cells
+// (compute/kernels/attention.h).
+//
+// Owns     what the operations need while the graph lives.
+// Threads  one user at a time builds; operations run on all threads of a graph.
+// Cost     each thread that runs one keeps its scratch: 128 bytes a cell of the longest context, and some KiB.
+#pragma once
+
+#include <ggml.h>
+
+#include <deque>
+
+#include "compute/work_queue.h"
+
+namespace hocket {
+
+struct KernelTable;
+
+class CellAttentions {
+ public:
+  // Whether the kernels have it for these types: q F32; k and v F32, F16 or BF16.
+  static bool can_attend(const ggml_tensor* q, const ggml_tensor* k, const ggml_tensor* v);
+
+  // softmax(scale · q·kᵀ + mask) · v: q [dim_k, n_queries, n_head], k [dim_k, n_kv, n_kv_head], v [dim_v, n_kv,
+  // n_kv_head], mask F16 [n_kv, n_queries], sinks F32 [n_head] or nullptr → [dim_v, n_head, n_queries]. Rows of each
+  // may lie anywhere.
+  ggml_tensor* attend(ggml_context* context, const KernelTable& kernels, ggml_tensor* q, ggml_tensor* k, ggml_tensor* v,
+                      ggml_tensor* mask, ggml_tensor* sinks, float scale);
+
+ private:
+  struct Attention {
+    const KernelTable* kernels;
+    float scale;
+    WorkQueue queue;
+  };
+  static void run(ggml_tensor* dst, int ith, int nth, void* attention);
+
+  std::deque<Attention> attentions_;
+};
+
+}  // namespace hocket
