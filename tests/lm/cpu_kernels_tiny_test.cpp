@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Types, CpuKernels,
                                          TypeCase{"qwen3", GGML_TYPE_Q8_0}, TypeCase{"qwen3", GGML_TYPE_Q4_K},
                                          TypeCase{"qwen3", GGML_TYPE_Q5_K}, TypeCase{"qwen3", GGML_TYPE_Q6_K},
                                          TypeCase{"gemma3", GGML_TYPE_Q8_0}, TypeCase{"qwen3moe", GGML_TYPE_Q4_0},
-                                         TypeCase{"qwen3moe", GGML_TYPE_Q4_K}, TypeCase{"gpt-oss", GGML_TYPE_Q8_0}),
+                                         TypeCase{"qwen3moe", GGML_TYPE_Q4_K}),
                          [](const auto& test) {
                            return test_name(test.param.arch) + "_" + ggml_type_name(test.param.type);
                          });

@@ -207,7 +207,10 @@ void quantise(const float* x, int64_t first, int64_t end, const ActivationForm& 
     for (int64_t k = k0; k < k0 + form.scale_block; k += kBlock) {
       int32_t part[2];
       for (int h = 0; h < 2; ++h) {
-        const __m512i q = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + k + 16 * h), _mm512_set1_ps(inverse)));
+        // What is not finite becomes the lowest number; its scale is not finite, either.
+        const __m512i q = _mm512_max_epi32(
+            _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + k + 16 * h), _mm512_set1_ps(inverse))),
+            _mm512_set1_epi32(-127));
         part[h] = _mm512_reduce_add_epi32(q);
         _mm_storeu_si128(reinterpret_cast<__m128i*>(panel + (k / kBlock * width + column) * kBlock + 16 * h),
                          _mm512_cvtsepi32_epi8(q));

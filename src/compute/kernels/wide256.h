@@ -71,6 +71,7 @@ HOCKET_INLINE void unpack_pair(const std::byte* values, int v, __m256i& lo, __m2
 template <typename Dot, int kBits, int kFirst, int kEnd, int kCols>
 HOCKET_INLINE void multiply(const std::byte* values, const std::byte* x, __m256i (&dots)[kCols]) {
   __m256i sums16[kCols];
+  for (auto& sum : sums16) sum = _mm256_setzero_si256();
   for (int v = kFirst; v < kEnd; ++v) {
     __m256i lo, hi;
     unpack_pair<kBits>(values, v, lo, hi);
@@ -205,8 +206,11 @@ void quantise(const float* x, int64_t first, int64_t end, const ActivationForm& 
     scales[k0 / form.scale_block * width + column] = scale;
     for (int64_t k = k0; k < k0 + form.scale_block; k += kBlock) {
       __m256i q[4];
+      // What is not finite becomes the lowest number; its scale is not finite, either.
       for (int i = 0; i < 4; ++i)
-        q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + k + 8 * i), _mm256_set1_ps(inverse)));
+        q[i] =
+            _mm256_max_epi32(_mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + k + 8 * i), _mm256_set1_ps(inverse))),
+                             _mm256_set1_epi32(-127));
       const int32_t low = add_lanes(_mm256_add_epi32(q[0], q[1])), high = add_lanes(_mm256_add_epi32(q[2], q[3]));
       // Packing works within halves of a vector: the last step puts the groups of 4 in order.
       const __m256i bytes = _mm256_permutevar8x32_epi32(
