@@ -32,7 +32,7 @@ struct Bench {
   };
   std::shared_ptr<Source> source;
   ggml_backend_dev_t device = *find_device("");
-  WeightSet weights{source, device, true};
+  WeightSet weights{source, device, true, nullptr};
   std::unique_ptr<Executor> executor = std::move(*Executor::create(device, 2, 1024));
 
   reference::Row weight(const std::string& name) const {

@@ -4,12 +4,14 @@
 #include <limits>
 
 #include "compute/device.h"
+#include "compute/kernels/kernel_table.h"
 
 namespace hocket {
 
 Result<MusicCompute> MusicCompute::create(std::string_view device, int n_threads) {
   MusicCompute compute;
   TRY_ASSIGN(compute.device, find_device(device));
+  compute.kernels = find_kernels("auto");
   TRY_ASSIGN(compute.threads, ThreadPool::create(n_threads > 0 ? n_threads : physical_cores()));
   return compute;
 }

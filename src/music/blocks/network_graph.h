@@ -21,10 +21,13 @@
 
 namespace hocket {
 
+struct KernelTable;
+
 // Where the networks of a pipeline run.
 struct MusicCompute {
   ggml_backend_dev_t device = nullptr;
   std::shared_ptr<ThreadPool> threads;
+  const KernelTable* kernels = nullptr;  // our own, of products with quantised weights; nullptr: ggml's
 
   // `device` as --device takes it; n_threads 0: the physical cores.
   static Result<MusicCompute> create(std::string_view device = {}, int n_threads = 0);

@@ -36,7 +36,8 @@ Result<std::unique_ptr<ConditionEncoder>> ConditionEncoder::load(std::shared_ptr
   TRY_ASSIGN(const TensorInfo* text, require_tensor(file, "encoder.text_projector.weight"));
   encoder->n_text_ = text->ne[0];
 
-  encoder->weights_ = std::make_unique<WeightSet>(std::make_shared<FileWeights>(dit->gguf()), compute.device, true);
+  encoder->weights_ =
+      std::make_unique<WeightSet>(std::make_shared<FileWeights>(dit->gguf()), compute.device, true, compute.kernels);
   WeightSet& w = *encoder->weights_;
   const EncoderNumbers numbers;
   encoder->lyric_in_ =

@@ -17,7 +17,7 @@ Result<std::unique_ptr<Dit>> Dit::load(std::shared_ptr<const DitFile> dit, std::
   const int64_t n_embd = config.layer.n_embd;
   std::unique_ptr<Dit> net(new Dit);
   net->compute_ = compute;
-  net->weights_ = std::make_unique<WeightSet>(std::move(source), compute.device, true);
+  net->weights_ = std::make_unique<WeightSet>(std::move(source), compute.device, true, compute.kernels);
   WeightSet& w = *net->weights_;
   net->time_ = TimestepEmbedder::make(w, "decoder.time_embed", n_embd);
   net->time_r_ = TimestepEmbedder::make(w, "decoder.time_embed_r", n_embd);

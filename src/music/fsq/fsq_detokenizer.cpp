@@ -21,7 +21,8 @@ Result<std::unique_ptr<FsqDetokenizer>> FsqDetokenizer::load(std::shared_ptr<con
   fsq->dit_ = dit;
   TRY_ASSIGN(const LayerSizes sizes, EncoderStack::read_sizes(*dit->gguf(), "detokenizer."));
   const int64_t n = fsq->n_embd_ = sizes.n_embd;
-  fsq->weights_ = std::make_unique<WeightSet>(std::make_shared<FileWeights>(dit->gguf()), compute.device, true);
+  fsq->weights_ =
+      std::make_unique<WeightSet>(std::make_shared<FileWeights>(dit->gguf()), compute.device, true, compute.kernels);
   WeightSet& w = *fsq->weights_;
   fsq->dequantise_ =
       Projection::make(w, "tokenizer.quantizer.project_out", static_cast<int64_t>(config.fsq_levels.size()), n, true);

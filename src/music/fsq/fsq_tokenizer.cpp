@@ -18,7 +18,8 @@ Result<std::unique_ptr<FsqTokenizer>> FsqTokenizer::load(std::shared_ptr<const D
   const std::string pooler = "tokenizer.attention_pooler.";
   TRY_ASSIGN(const LayerSizes sizes, EncoderStack::read_sizes(*dit->gguf(), pooler));
   const int64_t n = fsq->n_embd_ = sizes.n_embd;
-  fsq->weights_ = std::make_unique<WeightSet>(std::make_shared<FileWeights>(dit->gguf()), compute.device, true);
+  fsq->weights_ =
+      std::make_unique<WeightSet>(std::make_shared<FileWeights>(dit->gguf()), compute.device, true, compute.kernels);
   WeightSet& w = *fsq->weights_;
   fsq->frame_in_ = Projection::make(w, "tokenizer.audio_acoustic_proj", config.n_channels, n, true);
   fsq->embed_ = Projection::make(w, pooler + "embed_tokens", n, n, true);

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "compute/device.h"
+#include "compute/kernels/kernel_table.h"
 #include "lm/loaded_model.h"
 #include "music/blocks/layer_sizes.h"
 #include "music/model_file.h"
@@ -143,6 +144,7 @@ Result<std::unique_ptr<PlannerModel>> PlannerModel::load(const std::string& path
   TRY(require_layers(*planner->file_, n_layer));
   LoadedModel::DeclareOptions declare;
   TRY_ASSIGN(declare.device, find_device(options.device));
+  declare.kernels = find_kernels("auto");
   declare.n_vocab = table->ne[1];
   TRY_ASSIGN(auto model, LoadedModel::declare(metadata, std::make_shared<PlannerWeights>(planner->file_), declare));
   TRY(model->weights().load({}));

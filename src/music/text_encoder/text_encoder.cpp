@@ -31,7 +31,8 @@ Result<std::unique_ptr<TextEncoder>> TextEncoder::load(std::shared_ptr<const Ggu
   TRY_ASSIGN(encoder->sizes_, EncoderStack::read_sizes(*file, ""));
   TRY_ASSIGN(const TensorInfo* table, require_tensor(*file, "embed_tokens.weight"));
   encoder->n_vocab_ = table->ne[1];
-  encoder->weights_ = std::make_unique<WeightSet>(std::make_shared<FileWeights>(file), compute.device, true);
+  encoder->weights_ =
+      std::make_unique<WeightSet>(std::make_shared<FileWeights>(file), compute.device, true, compute.kernels);
   encoder->table_ = encoder->weights_->table("embed_tokens.weight", {encoder->sizes_.n_embd, encoder->n_vocab_});
   encoder->stack_ =
       EncoderStack::make(*encoder->weights_, "", static_cast<std::size_t>(n_layer), encoder->sizes_, numbers);
