@@ -166,7 +166,8 @@ MemoryPlan LoadedModel::plan_part(const ModelPart& part, const RunnerOptions& op
   const auto memory = ModelMemory::without_data(layers, memory_options(options), device_);
   auto executor = Executor::create(device_, 1, part.max_nodes(1));
   if (!executor.ok()) return plan;
-  StepGraph g(largest_step(*memory, options), *memory, part.graph_options(uses_flash_attention(options), 1, kernels_));
+  StepGraph g(largest_step(*memory, options), *memory,
+              part.graph_options(uses_flash_attention(options), options.n_ctx, 1, kernels_));
   part.build(g);
   plan.compute_bytes = (*executor)->measure(g.graph());
   return plan;

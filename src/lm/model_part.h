@@ -26,8 +26,9 @@ class ModelPart {
   virtual std::size_t max_nodes(std::size_t n_lane_groups) const = 0;
   virtual void build(StepGraph& g) const = 0;  // sets the graph's results
 
-  StepGraphOptions graph_options(bool flash_attention, std::size_t n_lane_groups, const KernelTable* kernels) const {
-    return {flash_attention, max_nodes(n_lane_groups), first_layer(), n_activation(), kernels};
+  StepGraphOptions graph_options(bool flash_attention, std::size_t n_ctx, std::size_t n_lane_groups,
+                                 const KernelTable* kernels) const {
+    return {flash_attention, max_nodes(n_lane_groups), first_layer(), n_ctx, n_activation(), kernels};
   }
 };
 

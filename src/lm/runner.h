@@ -34,7 +34,8 @@ class ThreadPool;
 enum class FlashAttention { kAuto, kOn, kOff };
 
 struct RunnerOptions {
-  std::size_t n_ctx = 4096;  // cells, shared by all sequences
+  std::size_t n_ctx = 4096;  // most tokens of a sequence
+  std::size_t n_cells = 0;   // tokens that fit, all sequences together; 0: n_ctx
   std::size_t n_seqs = 1;
   std::size_t n_batch = 512;  // most tokens of one step
   int n_threads = 0;          // 0: the physical cores that this process may use
@@ -87,6 +88,8 @@ class LmRunner {
   virtual SequenceMemory& memory() = 0;
   virtual const LanguageModel& model() const = 0;
   virtual const RunnerOptions& options() const = 0;
+  // Whether a row's bits are the same whatever else is in its step and wherever its tokens lie in the memory.
+  virtual bool rows_independent() const { return false; }
 };
 
 // Device bytes that create() would take, before taking them.

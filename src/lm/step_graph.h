@@ -45,6 +45,7 @@ struct StepGraphOptions {
   bool flash_attention = true;
   std::size_t max_nodes = 0;
   std::size_t first_layer = 0;           // the layer that the memory's first entry belongs to
+  std::size_t n_ctx = 0;                 // how long a sequence may grow
   int64_t n_activation = 0;              // width of the activations that the step starts from; 0: from tokens alone
   const KernelTable* kernels = nullptr;  // of attention over F32, F16 and BF16 cells; nullptr: ggml's
 };
@@ -67,7 +68,8 @@ struct AttendOptions {
 class StepGraph {
  public:
   StepGraph(const StepShape& shape, const ModelMemory& memory, const StepGraphOptions& options);
-  std::size_t n_ctx() const { return memory_.n_cells(); }  // how long a sequence may grow
+  std::size_t n_ctx() const { return options_.n_ctx; }  // how long a sequence may grow
+  std::size_t n_cells() const { return memory_.n_cells(); }  // of the cache
 
   Graph& graph() { return graph_; }
   ggml_context* context() { return graph_.context(); }

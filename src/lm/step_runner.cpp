@@ -15,7 +15,8 @@ constexpr std::size_t kMaxRollback = 65;  // a draft of 64 tokens and the token 
 }  // namespace
 
 ModelMemoryOptions memory_options(const RunnerOptions& options) {
-  return {{options.n_ctx, options.n_seqs, options.n_batch, options.cache_k, options.cache_v},
+  const std::size_t n_cells = options.n_cells == 0 ? options.n_ctx : options.n_cells;
+  return {{n_cells, options.n_seqs, options.n_batch, options.cache_k, options.cache_v},
           {options.n_seqs, options.n_rollback, options.n_checkpoints}};
 }
 
@@ -62,6 +63,12 @@ Result<std::unique_ptr<StepRunner>> StepRunner::create(const LoadedModel& model,
   RunnerOptions options = asked;
   if (options.n_ctx == 0 || options.n_ctx > (1u << 30))
     return Error(ErrorCode::kInvalid, fmt::format("a context of {} tokens is not possible", options.n_ctx), "ctx-size");
+  if (options.n_cells == 0) options.n_cells = options.n_ctx;
+  if (options.n_cells < options.n_ctx || options.n_cells > (1u << 30))
+    return Error(
+        ErrorCode::kInvalid,
+        fmt::format("a cache of {} cells is not possible with a context of {}", options.n_cells, options.n_ctx),
+        "cache-cells");
   if (options.n_seqs == 0 || options.n_seqs > kMaxSeqs)
     return Error(ErrorCode::kInvalid, fmt::format("1 to {} sequences are possible, not {}", kMaxSeqs, options.n_seqs),
                  "parallel");
@@ -98,7 +105,7 @@ Result<std::unique_ptr<StepRunner>> StepRunner::create(const LoadedModel& model,
   TRY_ASSIGN(runner->executor_, Executor::create(model.device(), options.threads, part.max_nodes(n_groups)));
   // Taken once; only a step that wants the logits of more rows than there are sequences needs more.
   StepGraph g(largest_step(*runner->memory_, options), *runner->memory_,
-              part.graph_options(uses_flash_attention(options), 1, model.kernels()));
+              part.graph_options(uses_flash_attention(options), options.n_ctx, 1, model.kernels()));
   part.build(g);
   TRY(runner->executor_->reserve(g.graph()));
   return runner;
@@ -148,7 +155,8 @@ Result<void> StepRunner::prepare_graph(const StepShape& shape) {
   if (graph_ && graph_->shape() == shape) return {};
   graph_.reset();
   auto graph = std::make_unique<StepGraph>(
-      shape, *memory_, part_.graph_options(uses_flash_attention(options_), shape.lanes.size(), model_.kernels()));
+      shape, *memory_,
+      part_.graph_options(uses_flash_attention(options_), options_.n_ctx, shape.lanes.size(), model_.kernels()));
   part_.build(*graph);
   TRY(executor_->allocate(graph->graph()));
   graph_ = std::move(graph);

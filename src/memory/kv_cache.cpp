@@ -67,6 +67,7 @@ KvCache::KvCache(std::vector<KvLayerSpec> layers, const KvCacheOptions& options)
     }
     layers_.push_back(layer);
   }
+  n_prepared_.assign(pools_.size(), 0);
 }
 
 KvCache::~KvCache() {
@@ -105,8 +106,16 @@ Result<std::unique_ptr<KvCache>> KvCache::create(std::vector<KvLayerSpec> layers
                  fmt::format("cannot get {:.0f} MiB for the KV cache of {} cells",
                              static_cast<double>(cache->device_bytes()) / (1 << 20), options.n_ctx),
                  "ctx-size");
-  ggml_backend_buffer_clear(cache->buffer_, 0);
   return cache;
+}
+
+void KvCache::prepare(std::size_t pool, std::size_t n_cells) {
+  const std::size_t first = n_prepared_[pool];
+  if (n_cells <= first) return;
+  for (const Part& part : parts())
+    if (part.pool == pool)
+      ggml_backend_tensor_memset(part.tensor, 0, first * part.tensor->nb[1], (n_cells - first) * part.tensor->nb[1]);
+  n_prepared_[pool] = n_cells;
 }
 
 std::unique_ptr<KvCache> KvCache::without_data(std::vector<KvLayerSpec> layers, const KvCacheOptions& options,
@@ -122,19 +131,21 @@ std::unique_ptr<KvCache> KvCache::without_data(std::vector<KvLayerSpec> layers, 
 
 // ---- a step
 
-Result<Placement> KvCache::place(std::span<const SeqId> seqs) const {
+Result<Placement> KvCache::place(std::span<const SeqId> seqs) {
   Placement placement;
   std::vector<std::size_t> next = lengths_;
   for (const SeqId seq : seqs) {
     if (!valid(seq)) return Error(ErrorCode::kInvalid, fmt::format("there is no sequence {}", seq), "seq");
     placement.tokens.push_back({seq, static_cast<int32_t>(next[static_cast<std::size_t>(seq)]++)});
   }
-  for (const CellPool& pool : pools_) {
+  for (std::size_t p = 0; p < pools_.size(); ++p) {
+    const CellPool& pool = pools_[p];
     PoolPlacement where;
     TRY_ASSIGN(where.cells, pool.find(seqs.size(), lengths_));
     std::size_t end = pool.used_end();
     for (const uint32_t cell : where.cells) end = std::max<std::size_t>(end, cell + 1);
     where.n_kv = std::min(pool.n_cells(), round_up(end, kCellPadding));
+    prepare(p, where.n_kv);
     placement.pools.push_back(std::move(where));
   }
   return placement;
@@ -332,6 +343,7 @@ Result<void> KvCache::restore(SeqId seq, std::span<const std::byte> snapshot) {
     TRY_ASSIGN(cells[p], pools[p].find(positions[p].size(), lengths));
     for (std::size_t i = 0; i < cells[p].size(); ++i) pools[p].assign(cells[p][i], seq, positions[p][i]);
   }
+  for (std::size_t p = 0; p < pools.size(); ++p) prepare(p, pools[p].used_end());
   for (const Part& part : parts()) {
     const std::size_t row = part.tensor->nb[1];
     for (const uint32_t cell : cells[part.pool]) {

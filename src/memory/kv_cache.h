@@ -9,7 +9,8 @@
 // Threads  one user at a time.
 // Errors   create(): kOutOfMemory. place(): kBusy. restore(): kInvalid for a snapshot of another model, type or
 //          damaged.
-// Cost     place() and the masks O(n_tokens · n_cells); fork() and truncate() O(n_cells), no data moves.
+// Cost     cells take memory of the system from their first use on, lowest first.
+//              place() and the masks O(n_tokens · n_cells); fork() and truncate() O(n_cells), no data moves.
 #pragma once
 
 #include <ggml-backend.h>
@@ -67,7 +68,7 @@ class KvCache {
 
   // ---- a step
   // Positions continue each sequence's length, in the order of `seqs`.
-  Result<Placement> place(std::span<const SeqId> seqs) const;
+  Result<Placement> place(std::span<const SeqId> seqs);
   void commit(const Placement& placement);
   // Mask rows [n_kv] for the queries `rows` (indices into the placement's tokens; 0 visible, -inf not), as F16.
   void fill_mask(const Placement& placement, std::size_t pool, std::span<const uint32_t> rows,
@@ -107,6 +108,8 @@ class KvCache {
   };
 
   KvCache(std::vector<KvLayerSpec> layers, const KvCacheOptions& options);
+  // Makes the first n_cells of a pool readable: what nobody has written must not be a NaN behind a mask.
+  void prepare(std::size_t pool, std::size_t n_cells);
   // Every tensor that a snapshot contains, layer by layer, with the pool of its cells.
   struct Part {
     Tensor tensor;
@@ -120,6 +123,7 @@ class KvCache {
   std::vector<Layer> layers_;
   std::vector<CellPool> pools_;
   std::vector<std::size_t> lengths_;
+  std::vector<std::size_t> n_prepared_;  // of each pool
   ggml_context* context_ = nullptr;
   ggml_backend_buffer_t buffer_ = nullptr;
 };

@@ -186,7 +186,7 @@ int64_t Mla::plain_heads(const StepGraph& g, int64_t n_queries) const {
   if (n_queries < kPlainQueries) return 0;
   // At once there are the F32 keys, their copy in the type of attention, and the values.
   const int64_t numbers = 2 * (spec_.head_dim_nope + spec_.head_dim_rope) + spec_.head_dim_v;
-  const int64_t head_bytes = numbers * static_cast<int64_t>(sizeof(float) * g.n_ctx());
+  const int64_t head_bytes = numbers * static_cast<int64_t>(sizeof(float) * g.n_cells());
   const int64_t n = std::min(spec_.plain_bytes / head_bytes, spec_.n_head);
   return n * kPlainGroups >= spec_.n_head ? n : 0;
 }
