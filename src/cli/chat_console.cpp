@@ -78,6 +78,7 @@ int ChatConsole::answer(const std::string& turn) {
   request.messages = conversation_.messages();
   request.enable_thinking = options_.thinking;
   request.params = options_.params;
+  request.serving.reuse_generated_state = true;
   auto reply = service_.chat(std::move(request));
   if (!reply) {
     conversation_.drop_last();

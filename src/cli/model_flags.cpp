@@ -12,6 +12,7 @@ namespace hocket {
 RunnerOptions ModelFlags::runner() const {
   RunnerOptions options;
   options.n_ctx = n_ctx;
+  options.n_cells = n_cells;
   options.n_batch = n_batch;
   options.n_checkpoints = n_checkpoints;
   options.n_threads = n_threads;
@@ -67,6 +68,7 @@ Result<void> ModelFlags::apply(ServiceOptions& options) const {
   options.use_mlock = mlock;
   options.load = load();
   options.runner = runner();
+  options.n_chunk = n_chunk;
   TRY_ASSIGN(options.drafts, drafts());
   return {};
 }
@@ -83,14 +85,17 @@ void add_checkpoint_flag(CLI::App& app, ModelFlags& flags) {
   constexpr std::size_t kDefault = 8;
   flags.n_checkpoints = kDefault;
   app.add_option("--ctx-checkpoints", flags.n_checkpoints,
-                 "states of recurrent models that are kept at ends of prompt batches, to continue from")
+                 "states of recurrent models that are kept at ends of prompt chunks, to continue from")
       ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--ubatch-size", flags.n_chunk, "tokens of one prompt in a step (short: -ub)")
+      ->check(CLI::Range(1, 65536))
       ->capture_default_str();
 }
 
 void add_runner_flags(CLI::App& app, ModelFlags& flags) {
   const CLI::IsMember cache_types({"f32", "f16", "bf16", "q8_0"});
-  app.add_option("-b,--batch-size", flags.n_batch, "tokens that a prompt is evaluated in at a time")
+  app.add_option("-b,--batch-size", flags.n_batch, "tokens that a step may have")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   app.add_option("--cache-type-k", flags.cache_k, "type of cached keys: f32, f16, bf16, q8_0 (short: -ctk)")
@@ -156,10 +161,12 @@ CLI::Validator size_suffix() {
 }
 
 std::vector<std::string> expand_short_flags(int argc, char** argv) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kLongNames{{{"-ctk", "--cache-type-k"},
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kLongNames{{{"-ctk", "--cache-type-k"},
                                                                                             {"-ctv", "--cache-type-v"},
                                                                                             {"-fa", "--flash-attn"},
                                                                                             {"-md", "--draft-model"},
+                                                                                            {"-np", "--parallel"},
+                                                                                            {"-ub", "--ubatch-size"},
                                                                                             {"-to", "--timeout"},
                                                                                             {"-sys", "--system"}}};
   std::vector<std::string> out;

@@ -16,8 +16,10 @@ namespace hocket {
 struct ModelFlags {
   std::string path;
   std::size_t n_ctx = 0;
+  std::size_t n_cells = 0;
   int n_threads = 0;
   std::size_t n_batch = 512;
+  std::size_t n_chunk = 128;
   std::size_t n_checkpoints = 0;
   std::string cache_k = "f16";
   std::string cache_v = "f16";
@@ -47,7 +49,7 @@ struct ModelFlags {
 CLI::Option* add_model_flag(CLI::App& app, ModelFlags& flags, bool positional);
 // -c, -t, -b, -ctk, -ctv, -fa, --no-mmap, …
 void add_runner_flags(CLI::App& app, ModelFlags& flags);
-// --ctx-checkpoints, for commands that keep conversations.
+// --ctx-checkpoints and --ubatch-size, for commands that keep conversations.
 void add_checkpoint_flag(CLI::App& app, ModelFlags& flags);
 void add_context_flag(CLI::App& app, ModelFlags& flags, const std::string& description);
 // --mtp, --draft-model, --lookup, …: several tokens a step.

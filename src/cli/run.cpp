@@ -75,6 +75,7 @@ int run(RunFlags& flags, bool model_on_command_line) {
   ServiceOptions options;
   if (const auto applied = flags.model.apply(options); !applied) return report_failure(applied.error());
   options.max_n = 1;
+  options.n_parallel = 1;
   options.request_timeout_ms = 0;
   if (!flags.template_file.empty()) {
     auto source = read_text(flags.template_file);

@@ -29,8 +29,11 @@ int print_plan(const ServiceOptions& options) {
   if (!plan) return report_failure(plan.error());
   const MemoryPlan& memory = plan->memory;
   const auto all = [](const MemoryPlan& part) { return part.weight_bytes + part.cache_bytes + part.compute_bytes; };
-  fmt::print("context  {:>10} tokens\nweights  {:>10.1f} MiB\ncache    {:>10.1f} MiB\ncompute  {:>10.1f} MiB\n",
-             plan->n_ctx, mib(memory.weight_bytes), mib(memory.cache_bytes), mib(memory.compute_bytes));
+  fmt::print(
+      "context  {:>10} tokens\nlanes    {:>10}\ncells    {:>10} tokens\nweights  {:>10.1f} MiB\ncache    {:>10.1f} "
+      "MiB\ncompute  {:>10.1f} MiB\n",
+      plan->n_ctx, plan->n_lanes, plan->n_cells, mib(memory.weight_bytes), mib(memory.cache_bytes),
+      mib(memory.compute_bytes));
   const std::size_t draft_bytes = all(plan->draft_memory);
   if (draft_bytes > 0) fmt::print("drafts   {:>10.1f} MiB\n", mib(draft_bytes));
   fmt::print("total    {:>10.1f} MiB\n", mib(all(memory) + draft_bytes));

@@ -47,9 +47,11 @@ Result<ServiceOptions> ServeFlags::service() const {
   }
   options.pooling = pooling;
   options.defaults = defaults;
+  options.n_parallel = n_parallel;
   options.max_queue = max_queue;
   options.queue_timeout_ms = queue_timeout_s * 1000;
   options.request_timeout_ms = timeout_s * 1000;
+  options.flow_timeout_ms = flow_timeout_s * 1000;
   options.max_n = max_n;
   return options;
 }
@@ -102,6 +104,12 @@ void add_serve_flags(CLI::App& app, ServeFlags& flags) {
       ->check(CLI::Range(1, 1024));
   add_runner_flags(app, flags.model);
   add_checkpoint_flag(app, flags.model);
+  app.add_option("--parallel", flags.n_parallel, "requests that are answered side by side (default: 8; short: -np)")
+      ->check(CLI::Range(1, 32));
+  app.add_option(
+         "--cache-cells", flags.model.n_cells,
+         "tokens that the cache holds, all requests together (default: the context times --parallel, at most 4)")
+      ->transform(size_suffix());
   app.add_flag("--mlock", flags.model.mlock, "keep the mapped weights in memory");
   app.add_option("--chat-template", flags.chat_template, "Jinja text that replaces the model's own template");
   app.add_option("--chat-template-file", flags.chat_template_file, "the same from a file");
@@ -160,6 +168,11 @@ void add_serve_flags(CLI::App& app, ServeFlags& flags) {
       ->capture_default_str()
       ->group(requests);
   app.add_option("--timeout", flags.timeout_s, "seconds that a request may take; 0: no limit (short: -to)")
+      ->check(seconds_range)
+      ->capture_default_str()
+      ->group(requests);
+  app.add_option("--flow-timeout", flags.flow_timeout_s,
+                 "seconds that a client may take to acknowledge a chunk (flow_control \"ack\"); 0: no limit")
       ->check(seconds_range)
       ->capture_default_str()
       ->group(requests);

@@ -32,12 +32,14 @@ struct ServeFlags {
   std::string pooling;
   bool any_model = false;
   bool strict_fields = false;
+  std::size_t n_parallel = 0;
   int max_n = 8;
   std::size_t max_queue = 64;
   std::size_t max_connections = 1024;
   std::size_t max_connections_per_address = 64;
   double queue_timeout_s = 600;
   double timeout_s = 3600;
+  double flow_timeout_s = 120;
   double ping_interval_s = 10;
   double drain_timeout_s = 30;
   std::string log_file;

@@ -1,8 +1,8 @@
 // engine/chat_service.h: a loaded language model that answers requests: the product without HTTP.
 //
 // Requests are checked completely when they are submitted (template rendered, tokens counted, grammar compiled),
-// queued, and generated in order by one thread of the service. A Reply is the client's end: it pulls events at its own
-// pace, so a slow reader holds up nobody.
+// queued, and generated side by side, in lanes, by one thread of the service. A Reply is the client's end: it pulls
+// events at its own pace, so a slow reader holds up nobody.
 //
 // Owns     model, tokenizer, runner, the generation thread.
 // Threads  every method from any thread.
@@ -10,7 +10,7 @@
 // and
 //          the numbers n_prompt_tokens and n_ctx; kBusy when the queue is full (reason "queue_full") or the service
 //          drains (reason "draining").
-// Cost     status(), metrics(), cancel() and info() never wait for generation.
+// Cost     what controls requests and tells about them never waits for generation; clear_cache() waits for a step.
 #pragma once
 
 #include <chrono>
@@ -44,21 +44,30 @@ struct ServiceOptions {
   std::vector<std::string> aliases;  // the first is the id clients see; empty: the file's name without .gguf
   bool use_mmap = true;
   bool use_mlock = false;
-  LoadOptions load;           // device, repack, progress
-  RunnerOptions runner;       // n_ctx 0: the model's trained length, at most 8192; n_seqs is set by the service
-  std::string chat_template;  // Jinja source that replaces the file's; "" = the file's
-  std::string pooling;        // "", "mean", "last", "cls"
-  GenerationParams defaults;  // server flags for sampling
+  LoadOptions load;      // device, repack, progress
+  RunnerOptions runner;  // n_ctx 0: the model's trained length, at most 8192; n_cells 0: for as many lanes at their
+                         // longest as there are, at most 4; n_seqs is set by the service
+  std::size_t n_parallel = 0;  // requests that run at a time; 0: 8
+  std::size_t n_chunk = 128;   // tokens that a prompt is evaluated in at a time
+  std::string chat_template;   // Jinja source that replaces the file's; "" = the file's
+  std::string pooling;         // "", "mean", "last", "cls"
+  GenerationParams defaults;   // server flags for sampling
   DraftOptions drafts;
   std::size_t max_queue = 64;
   double queue_timeout_ms = 600'000;
   double request_timeout_ms = 3'600'000;
+  double flow_timeout_ms = 120'000;  // for a client to acknowledge what it was sent
   int max_n = 8;
 };
+
+// Requests that run at a time.
+std::size_t resolve_lanes(const ServiceOptions& options);
 
 // What load() would take, from the header of the file alone.
 struct ServicePlan {
   std::size_t n_ctx = 0;
+  std::size_t n_lanes = 1;
+  std::size_t n_cells = 0;
   std::size_t n_ctx_train = 0;  // 0: the file does not say
   MemoryPlan memory;
   MemoryPlan draft_memory;  // of a draft model
@@ -73,6 +82,8 @@ struct ServiceInfo {
   std::string model_path;
   ModelSummary model;
   std::size_t n_ctx = 0;
+  std::size_t n_lanes = 1;
+  std::size_t n_cells = 0;
   MemoryPlan memory;
   DraftOptions drafts;
   MemoryPlan draft_memory;
@@ -82,6 +93,11 @@ struct ServiceInfo {
   int64_t created = 0;      // Unix seconds of the load
   bool thinking = false, tools = false;
   SamplingParams default_sampling;
+};
+
+struct CacheReport {
+  PrefixCacheStats prefixes;
+  std::size_t resident_bytes = 0;  // of them, in the memory of the model
 };
 
 class Reply {
@@ -112,6 +128,14 @@ class ChatService {
   virtual Result<std::string> apply_template(const ChatRequest& request) = 0;
 
   virtual Result<void> cancel(std::string_view request_id) = 0;  // kNotFound for an id that is not running or queued
+  // kNotFound as cancel(). The chunks up to `sequence` have arrived: kInvalid when there are not so many.
+  virtual Result<void> acknowledge(std::string_view request_id, uint64_t sequence) = 0;
+  // Holds a request between two steps, and lets it go on. Its lane stays its own.
+  virtual Result<void> pause(std::string_view request_id) = 0;
+  virtual Result<void> resume(std::string_view request_id) = 0;
+  // What is kept of earlier prompts.
+  virtual CacheReport cache() const = 0;
+  virtual Result<void> clear_cache() = 0;
   virtual std::vector<RequestStatus> status() const = 0;
   virtual ServiceMetrics metrics() const = 0;
   // Refuses new requests (kBusy), waits for running ones up to `limit`, then cancels the rest.

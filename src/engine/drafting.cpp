@@ -11,8 +11,9 @@
 namespace hocket {
 namespace {
 
-RunnerOptions draft_runner_options(RunnerOptions target) {
-  target.n_seqs = 1;
+RunnerOptions draft_runner_options(RunnerOptions target, std::size_t n_lanes) {
+  target.n_seqs = n_lanes;
+  target.n_cells = target.n_ctx * n_lanes;
   target.n_rollback = 1;
   target.n_checkpoints = 0;
   return target;
@@ -42,10 +43,11 @@ LoadOptions block_alone(LoadOptions load) {
   return load;
 }
 
-Result<void> load_draft_model(const LoadOptions& options, const Tokenizer& tokenizer, const LmRunner& target,
+Result<void> load_draft_model(const ServiceOptions& options, const Tokenizer& tokenizer, const LmRunner& target,
                               Drafting& out) {
-  TRY_ASSIGN(out.model, LanguageModel::load(out.file, beside(options)));
-  const RunnerOptions runner_options = draft_runner_options(target.options());
+  TRY_ASSIGN(out.model, LanguageModel::load(out.file, beside(options.load)));
+  const std::size_t n_lanes = resolve_lanes(options);
+  const RunnerOptions runner_options = draft_runner_options(target.options(), n_lanes);
   out.memory = out.model->plan(runner_options);
   TRY_ASSIGN(out.runner, LmRunner::create(*out.model, runner_options));
 
@@ -56,33 +58,38 @@ Result<void> load_draft_model(const LoadOptions& options, const Tokenizer& token
     return static_cast<double>(std::max<uint64_t>(model.summary().weight_bytes, 1));
   };
   source.token_cost = bytes(*out.model) / bytes(target.model());
-  out.source = std::make_unique<DraftModel>(*out.runner, std::move(source));
+  for (std::size_t lane = 0; lane < n_lanes; ++lane)
+    out.sources.push_back(std::make_unique<DraftModel>(*out.runner, source, static_cast<SeqId>(lane)));
   return {};
 }
 
 // The block of the model itself, or of `out.file`.
-Result<void> load_nextn(const LoadOptions& options, const Tokenizer& tokenizer, const LmRunner& target, Drafting& out) {
+Result<void> load_nextn(const ServiceOptions& options, const Tokenizer& tokenizer, const LmRunner& target,
+                        Drafting& out) {
   const LanguageModel* with_block = &target.model();
   const ModelSummary& model = target.model().summary();
   if (out.file) {
-    TRY_ASSIGN(out.model, LanguageModel::load(out.file, block_alone(beside(options))));
+    TRY_ASSIGN(out.model, LanguageModel::load(out.file, block_alone(beside(options.load))));
     with_block = out.model.get();
     const ModelSummary& block = with_block->summary();
     if (block.arch != model.arch || block.n_embd != model.n_embd || block.n_vocab != model.n_vocab)
       return Error(ErrorCode::kInvalid, "this NextN block belongs to another model", "mtp");
   }
-  const RunnerOptions runner_options = draft_runner_options(target.options());
+  const std::size_t n_lanes = resolve_lanes(options);
+  const RunnerOptions runner_options = draft_runner_options(target.options(), n_lanes);
   out.memory = with_block->plan_nextn(runner_options);
   TRY_ASSIGN(out.runner, LmRunner::create_nextn(*with_block, runner_options));
   NextnDraftOptions source;
   source.n_embd = model.n_embd;
   source.n_vocab = std::min(tokenizer.size(), model.n_vocab);
   source.ends = tokenizer.end_of_generation();
+  source.n_chunk = std::min(options.n_chunk, target.options().n_batch);
   // A guess takes a layer and the head.
   const auto n_params = static_cast<double>(std::max<uint64_t>(model.n_params, 1));
   source.token_cost = 1.0 / static_cast<double>(std::max<std::size_t>(model.n_layer, 1)) +
                       static_cast<double>(model.n_embd) * static_cast<double>(model.n_vocab) / n_params;
-  out.source = std::make_unique<NextnDrafts>(*out.runner, std::move(source));
+  for (std::size_t lane = 0; lane < n_lanes; ++lane)
+    out.sources.push_back(std::make_unique<NextnDrafts>(*out.runner, source, static_cast<SeqId>(lane)));
   return {};
 }
 
@@ -138,17 +145,18 @@ Result<std::unique_ptr<Drafting>> load_drafting(const ServiceOptions& options, s
       return std::unique_ptr<Drafting>();
     case DraftOptions::Kind::kNextn:
       drafting->file = std::move(file);
-      TRY(load_nextn(options.load, tokenizer, target, *drafting));
+      TRY(load_nextn(options, tokenizer, target, *drafting));
       log_info("drafts by the NextN block: {} MiB weights of its own, {} MiB cache, {} MiB compute",
                drafting->memory.weight_bytes >> 20, drafting->memory.cache_bytes >> 20,
                drafting->memory.compute_bytes >> 20);
       break;
     case DraftOptions::Kind::kLookup:
-      drafting->source = std::make_unique<PromptLookup>();
+      for (std::size_t lane = 0; lane < resolve_lanes(options); ++lane)
+        drafting->sources.push_back(std::make_unique<PromptLookup>());
       break;
     case DraftOptions::Kind::kModel:
       drafting->file = std::move(file);
-      if (auto loaded = load_draft_model(options.load, tokenizer, target, *drafting); !loaded) {
+      if (auto loaded = load_draft_model(options, tokenizer, target, *drafting); !loaded) {
         return of_draft_model(std::move(loaded).error());
       }
       log_info("drafts by {}: {} MiB weights, {} MiB cache, {} MiB compute", options.drafts.model_path,
@@ -161,7 +169,7 @@ Result<std::unique_ptr<Drafting>> load_drafting(const ServiceOptions& options, s
 
 Result<MemoryPlan> plan_drafting(const ServiceOptions& options, const GgufFile& model_file,
                                  const RunnerOptions& target) {
-  const RunnerOptions runner = draft_runner_options(target);
+  const RunnerOptions runner = draft_runner_options(target, resolve_lanes(options));
   if (options.drafts.kind == DraftOptions::Kind::kNextn && !has_file(options.drafts))
     return plan_nextn_memory(model_file, runner, options.load);
   if (!has_file(options.drafts)) return MemoryPlan();

@@ -1,13 +1,14 @@
 // engine/drafting.h: what proposes tokens for a service's model, as its options ask.
 //
-// Owns     the source and, for a draft model, file, weights and runner.
-// Threads  the source belongs to the generation thread.
+// Owns     the sources and, for a draft model, file, weights and runner.
+// Threads  the sources belong to the generation thread.
 // Errors   those of opening and loading the draft model; open_draft_model(): kInvalid naming "draft-model" when its
 //          vocabulary is another one; load_drafting(): kUnsupported naming "mtp" when there is no NextN block.
-// Cost     a draft model takes its weights, and a cache for as many tokens as the model's.
+// Cost     a draft model takes its weights, and a cache for as many tokens as all lanes may have.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/chat_service.h"
@@ -25,7 +26,7 @@ struct Drafting {
   std::shared_ptr<const GgufFile> file;
   std::unique_ptr<LanguageModel> model;
   std::unique_ptr<LmRunner> runner;
-  std::unique_ptr<DraftSource> source;  // borrows the runner
+  std::vector<std::unique_ptr<DraftSource>> sources;  // one a lane; they borrow the runner
 };
 
 // What is really drafted with: kNextnIfPresent becomes kNextn or kNone.

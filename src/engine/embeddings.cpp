@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
-
-#include "engine/prompt_lane.h"
 
 namespace hocket {
 
@@ -28,56 +27,72 @@ void normalise(std::vector<float>& vector, std::optional<int> dimensions) {
   for (float& x : vector) x = static_cast<float>(x * scale);
 }
 
-EmbeddingJob::EmbeddingJob(std::shared_ptr<JobControl> control, std::vector<std::vector<TokenId>> inputs,
-                           Pooling pooling, std::optional<int> dimensions)
-    : Job(std::move(control)), inputs_(std::move(inputs)), pooling_(pooling), dimensions_(dimensions) {}
+EmbeddingJob::EmbeddingJob(std::shared_ptr<JobControl> control, LaneMemory& memory,
+                           std::vector<std::vector<TokenId>> inputs, Pooling pooling, std::optional<int> dimensions)
+    : Job(std::move(control)),
+      memory_(&memory),
+      inputs_(std::move(inputs)),
+      pooling_(pooling),
+      dimensions_(dimensions) {}
 
-Result<void> EmbeddingJob::run(PromptLane& lane) {
+LaneDemand EmbeddingJob::demand() const {
+  LaneDemand demand;
+  for (const std::vector<TokenId>& input : inputs_) demand.n_cells = std::max(demand.n_cells, input.size());
+  return demand;
+}
+
+Result<void> EmbeddingJob::start() {
   control().phase = RequestPhase::kPrefill;
   timings_.queue_ms = ms_since(control().queued);
-  const auto start = Clock::now();
-  for (const std::vector<TokenId>& input : inputs_) {
-    TRY_ASSIGN(std::vector<float> vector, embed(lane, input));
-    normalise(vector, dimensions_);
-    out_.vectors.push_back(std::move(vector));
-    out_.n_prompt_tokens += input.size();
-  }
-  lane.forget();
-  timings_.prefill_ms = ms_since(start);
+  start_ = Clock::now();
+  TRY_ASSIGN(seq_, memory_->take_sequence());
+  begin_input();
   return {};
 }
 
-Result<std::vector<float>> EmbeddingJob::embed(PromptLane& lane, const std::vector<TokenId>& input) {
-  lane.forget();
-  std::vector<double> sum;
-  std::vector<float> vector;
-  const std::size_t n_before = out_.n_prompt_tokens;
-  PrefillHooks hooks;
-  hooks.output = StepOutput::kHidden;
-  hooks.every_row = pooling_ != Pooling::kLast;
-  hooks.on_rows = [&](std::size_t first, std::size_t n_rows) -> Result<void> {
-    LmRunner& runner = lane.runner();
-    if (pooling_ == Pooling::kMean) {
-      for (std::size_t i = 0; i < n_rows; ++i) {
-        const std::span<const float> row = runner.output(i);
-        sum.resize(row.size());
-        for (std::size_t c = 0; c < row.size(); ++c) sum[c] += row[c];
-      }
-    } else if (pooling_ == Pooling::kLast || first == 0) {
-      const std::span<const float> row = runner.output(pooling_ == Pooling::kLast ? n_rows - 1 : 0);
-      vector.assign(row.begin(), row.end());
-    }
-    return {};
-  };
-  hooks.on_progress = [&](std::size_t n_done) -> Result<void> {
-    control().prompt_done = n_before + n_done;
-    return control().check();
-  };
-  TRY(prefill(lane.runner(), PromptLane::kPromptSeq, input, hooks, control().cancel));
+void EmbeddingJob::stop() {
+  run_.reset();
+  seq_ = Sequence();
+}
+
+void EmbeddingJob::begin_input() {
+  memory_->runner().memory().clear(seq_.id());
+  PromptRunOptions options;
+  options.output = StepOutput::kHidden;
+  options.every_row = pooling_ != Pooling::kLast;
+  options.reuse = false;
+  run_.emplace(*memory_, seq_.id(), inputs_[out_.vectors.size()], tenant(), options);
+  sum_.clear();
+  vector_.clear();
+}
+
+void EmbeddingJob::pool(const StepRows& rows, std::size_t first) {
   if (pooling_ == Pooling::kMean) {
-    for (const double x : sum) vector.push_back(static_cast<float>(x / static_cast<double>(input.size())));
+    for (std::size_t i = 0; i < rows.n_outputs(); ++i) {
+      const std::span<const float> row = rows.output(i);
+      sum_.resize(row.size());
+      for (std::size_t c = 0; c < row.size(); ++c) sum_[c] += row[c];
+    }
+  } else if (rows.n_outputs() > 0 && (pooling_ == Pooling::kLast || first == 0)) {
+    const std::span<const float> row = rows.output(pooling_ == Pooling::kLast ? rows.n_outputs() - 1 : 0);
+    vector_.assign(row.begin(), row.end());
   }
-  return vector;
+}
+
+Result<void> EmbeddingJob::take(const StepRows& rows, const StepFacts&) {
+  const std::vector<TokenId>& input = inputs_[out_.vectors.size()];
+  pool(rows, run_->n_done());
+  TRY(run_->take(rows));
+  control().prompt_done = out_.n_prompt_tokens + run_->n_done();
+  if (!run_->complete()) return {};
+  if (pooling_ == Pooling::kMean)
+    for (const double x : sum_) vector_.push_back(static_cast<float>(x / static_cast<double>(input.size())));
+  normalise(vector_, dimensions_);
+  out_.n_prompt_tokens += input.size();
+  out_.vectors.push_back(std::move(vector_));
+  timings_.prefill_ms = ms_since(start_);
+  if (!done()) begin_input();
+  return {};
 }
 
 Job::Numbers EmbeddingJob::numbers() {
@@ -88,15 +103,15 @@ Job::Numbers EmbeddingJob::numbers() {
 }
 
 void EmbeddingJob::complete() {
-  settle(std::move(out_));
+  answer(std::move(out_));
 }
 
 void EmbeddingJob::fail(Error error) {
-  settle(std::move(error));
+  answer(std::move(error));
 }
 
-void EmbeddingJob::settle(Result<EmbeddingResult> result) {
-  if (!settled_.exchange(true)) promise_.set_value(std::move(result));
+void EmbeddingJob::answer(Result<EmbeddingResult> result) {
+  if (!answered_.exchange(true)) promise_.set_value(std::move(result));
 }
 
 }  // namespace hocket

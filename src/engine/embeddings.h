@@ -1,9 +1,9 @@
 // engine/embeddings.h: vectors of texts from the hidden states of a language model.
 //
-// Owns     the inputs of one request.
-// Threads  run() on the generation thread; result() from any thread, once.
+// Owns     the inputs of one request. Borrows the lanes' memory.
+// Threads  see job.h; result() from any thread, once.
 // Errors   those of steps, kCancelled, kTimeout; kInvalid for `dimensions` out of range.
-// Cost     one pass over the weights per n_batch tokens of each input.
+// Cost     one pass over the weights per chunk of each input.
 #pragma once
 
 #include <future>
@@ -14,6 +14,7 @@
 
 #include "engine/job.h"
 #include "engine/requests.h"
+#include "runtime/lanes/prompt_run.h"
 
 namespace hocket {
 
@@ -27,10 +28,17 @@ void normalise(std::vector<float>& vector, std::optional<int> dimensions);
 
 class EmbeddingJob : public Job {
  public:
-  EmbeddingJob(std::shared_ptr<JobControl> control, std::vector<std::vector<TokenId>> inputs, Pooling pooling,
-               std::optional<int> dimensions);
+  EmbeddingJob(std::shared_ptr<JobControl> control, LaneMemory& memory, std::vector<std::vector<TokenId>> inputs,
+               Pooling pooling, std::optional<int> dimensions);
 
-  Result<void> run(PromptLane& lane) override;
+  LaneDemand demand() const override;
+  Result<void> start() override;
+  Result<StepWish> wish() override { return done() ? StepWish() : run_->wish(); }
+  bool done() const override { return out_.vectors.size() == inputs_.size(); }
+  void add_to(std::vector<BatchToken>& batch) override { run_->add_to(batch); }
+  Result<void> take(const StepRows& rows, const StepFacts& facts) override;
+  void stop() override;
+
   Numbers numbers() override;
   void complete() override;
   void fail(Error error) override;
@@ -38,16 +46,24 @@ class EmbeddingJob : public Job {
   std::future<Result<EmbeddingResult>> result() { return promise_.get_future(); }
 
  private:
-  Result<std::vector<float>> embed(PromptLane& lane, const std::vector<TokenId>& input);
-  void settle(Result<EmbeddingResult> result);
+  void begin_input();
+  void pool(const StepRows& rows, std::size_t first);
+  void answer(Result<EmbeddingResult> result);
 
+  LaneMemory* memory_;
   std::vector<std::vector<TokenId>> inputs_;
   Pooling pooling_;
   std::optional<int> dimensions_;
+  Clock::time_point start_;
+  Sequence seq_;
+  // The present input.
+  std::optional<PromptRun> run_;
+  std::vector<double> sum_;
+  std::vector<float> vector_;
   EmbeddingResult out_;
   Timings timings_;
   std::promise<Result<EmbeddingResult>> promise_;
-  std::atomic<bool> settled_{false};
+  std::atomic<bool> answered_{false};
 };
 
 }  // namespace hocket

@@ -1,8 +1,7 @@
 // engine/job.h: one request on its way through the queue.
 //
-// Threads  run() on the generation thread only; fail() from the thread that took the job out of the queue; progress()
-// from
-//          any thread.
+// Threads  what LaneWork has and numbers() on the generation thread only; fail() also from the thread that took the job
+//          out of the queue; control() from any thread.
 #pragma once
 
 #include <atomic>
@@ -12,16 +11,17 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "engine/flow_control.h"
 #include "engine/requests.h"
 #include "engine/service_metrics.h"
+#include "runtime/lanes/lane_work.h"
 
 namespace hocket {
-
-class PromptLane;
 
 // What others may see and do while the job waits and runs.
 struct JobControl {
   std::string id;
+  std::string tenant;
   CancelToken cancel;
   std::atomic<bool> draining{false};                            // why it was cancelled: the server ends
   Clock::time_point submitted = Clock::now();                   // when the request came
@@ -30,9 +30,12 @@ struct JobControl {
   Clock::time_point deadline = Clock::time_point::max();        // to be finished by then
   std::atomic<RequestPhase> phase{RequestPhase::kQueued};
   std::atomic<std::size_t> prompt_done{0};
+  int n_passed_over = 0;         // later jobs that started before; the generation thread's
   std::size_t prompt_total = 0;  // set before the job is queued
   std::atomic<std::size_t> completion_tokens{0};
   std::atomic<std::size_t> drafted_tokens{0}, accepted_tokens{0};
+  std::atomic<std::size_t> n_steps{0};
+  std::shared_ptr<FlowControl> flow = std::make_shared<FlowControl>();
 
   RequestStatus status() const {
     return {id,
@@ -42,7 +45,9 @@ struct JobControl {
             completion_tokens.load(),
             drafted_tokens.load(),
             accepted_tokens.load(),
-            ms_since(submitted)};
+            ms_since(submitted),
+            flow->n_chunks(),
+            n_steps.load()};
   }
   Error cancelled() const {
     if (!draining) return Error(ErrorCode::kCancelled, "the request was cancelled");
@@ -50,7 +55,7 @@ struct JobControl {
     error.reason = "draining";
     return error;
   }
-  // kTimeout when the deadline has passed, kCancelled when that was asked.
+  // kTimeout when the deadline has passed, kCancelled when that was asked or the client has stopped acknowledging.
   Result<void> check() const {
     if (cancel.cancelled()) return cancelled();
     if (Clock::now() >= deadline) {
@@ -58,29 +63,29 @@ struct JobControl {
       error.reason = "request_timeout";
       return error;
     }
-    return {};
+    return flow->check();
   }
 };
 
-class Job {
+class Job : public LaneWork {
  public:
   explicit Job(std::shared_ptr<JobControl> control) : control_(std::move(control)) {}
-  virtual ~Job() = default;
 
   JobControl& control() const { return *control_; }
+  const std::string& tenant() const override { return control_->tenant; }
+  const CancelToken& cancel() const override { return control_->cancel; }
+  Result<void> check() override { return control_->check(); }
 
-  // Does the work. An Error ends the reply with it.
-  virtual Result<void> run(PromptLane& lane) = 0;
-  // What a run() that succeeded came to; asked once, before complete().
+  // What work that is done came to; asked once, before complete().
   struct Numbers {
     RequestOutcome outcome = RequestOutcome::kStop;
     Usage usage;
     Timings timings;
   };
   virtual Numbers numbers() = 0;
-  // Ends the reply after a run() that succeeded, once the job does not count as running any more.
+  // Ends the reply after work that is done, once the job does not count as running any more.
   virtual void complete() = 0;
-  // Ends the reply with an error (also before run()).
+  // Ends the reply with an error (also before start()).
   virtual void fail(Error error) = 0;
 
  private:

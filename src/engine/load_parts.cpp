@@ -6,11 +6,14 @@
 #include "engine/model_identity.h"
 #include "engine/process_usage.h"
 #include "engine/service.h"
+#include "memory/cell_pool.h"
 
 namespace hocket {
 namespace {
 
 constexpr std::size_t kDefaultContext = 8192;
+constexpr std::size_t kLanesAtTheirLongest = 4;
+constexpr std::size_t kKeptPrompts = 16;
 
 Result<std::unique_ptr<ChatTemplate>> load_template(const Metadata& metadata, const Tokenizer& tokenizer,
                                                     const std::string& replacement) {
@@ -38,12 +41,20 @@ void warn_if_short(const MemoryPlan& memory, const std::string& device) {
 
 }  // namespace
 
+std::size_t resolve_lanes(const ServiceOptions& options) {
+  constexpr std::size_t kDefault = 8;
+  return options.n_parallel == 0 ? kDefault : options.n_parallel;
+}
+
 RunnerOptions resolve_runner(const ServiceOptions& options, const ModelSummary& summary) {
   const std::size_t n_trained = summary.n_ctx_train;
   RunnerOptions runner = options.runner;
   if (runner.n_ctx == 0) runner.n_ctx = n_trained == 0 ? kDefaultContext : std::min(n_trained, kDefaultContext);
-  // Sequence 0 keeps the prompt; the choices of one request go on in copies.
-  if (options.max_n > 1) runner.n_seqs = static_cast<std::size_t>(options.max_n) + 1;
+  const std::size_t n_lanes = resolve_lanes(options);
+  if (runner.n_cells == 0) runner.n_cells = runner.n_ctx * std::min(n_lanes, kLanesAtTheirLongest);
+  // A prompt of each lane, the choices of one request, and prompts that are kept.
+  const std::size_t n_choices = options.max_n > 1 ? static_cast<std::size_t>(options.max_n) : 0;
+  runner.n_seqs = std::min(n_lanes + n_choices + kKeptPrompts, kMaxSeqs);
   runner.n_rollback = n_drafted_at_most(options.drafts) + 1;
   return runner;
 }
@@ -64,7 +75,7 @@ Result<std::vector<ServicePlan>> plan_contexts(const ServiceOptions& options, co
     const RunnerOptions runner = resolve_runner(sized, summary);
     TRY_ASSIGN(const MemoryPlan memory, plan_memory(*file, runner, load_for_drafts(sized)));
     TRY_ASSIGN(const MemoryPlan draft_memory, plan_drafting(sized, *file, runner));
-    plans.push_back({runner.n_ctx, summary.n_ctx_train, memory, draft_memory});
+    plans.push_back({runner.n_ctx, resolve_lanes(options), runner.n_cells, summary.n_ctx_train, memory, draft_memory});
   }
   return plans;
 }

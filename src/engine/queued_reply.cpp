@@ -23,7 +23,9 @@ Result<std::optional<ReplyEvent>> QueuedReply::next(std::chrono::milliseconds wa
     // While the request is queued its client keeps the time: the generation thread may be busy with another one.
     const bool queued = control_->phase == RequestPhase::kQueued;
     TRY_ASSIGN(auto event, channel_->next(queued ? std::min(until, control_->queue_deadline) : until));
-    if (event || channel_->ended() || Clock::now() >= until) return event;
+    if (event) return event;
+    TRY(control_->flow->check());  // also when everything is written and only waits to be read
+    if (channel_->ended() || Clock::now() >= until) return event;
     if (queued && Clock::now() >= control_->queue_deadline) {
       queue_->expire();
       // It may have started just now: then wait on, without spinning.

@@ -7,6 +7,7 @@ namespace hocket {
 void ReplyChannel::push(ReplyEvent event) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
+  if (auto* delta = std::get_if<DeltaEvent>(&event)) delta->sequence = flow_->next_chunk();
   ended_ = std::holds_alternative<ReplyDone>(event);
   events_.push_back(std::move(event));
   changed_.notify_all();
@@ -22,14 +23,25 @@ void ReplyChannel::fail(Error error) {
 
 Result<std::optional<ReplyEvent>> ReplyChannel::next(Clock::time_point until) {
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, until, [&] { return !events_.empty() || ended_; });
-  if (!events_.empty()) {
+  changed_.wait_until(lock, until, [&] { return ready_locked() || error_ || (ended_ && events_.empty()); });
+  if (ready_locked()) {
     ReplyEvent event = std::move(events_.front());
     events_.pop_front();
     return std::optional<ReplyEvent>(std::move(event));
   }
   if (error_) return *error_;
   return std::optional<ReplyEvent>();
+}
+
+bool ReplyChannel::ready_locked() const {
+  if (events_.empty()) return false;
+  const auto* delta = std::get_if<DeltaEvent>(&events_.front());
+  return delta == nullptr || flow_->may_send(delta->sequence);
+}
+
+void ReplyChannel::wake() {
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
 }
 
 bool ReplyChannel::ended() const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace hocket {
@@ -20,7 +21,18 @@ Error waited_too_long() {
   return error;
 }
 
+Error not_found(std::string_view id) {
+  Error error(ErrorCode::kNotFound, fmt::format("no request \"{}\" is running or queued", id), "request_id");
+  error.reason = "request_not_found";
+  return error;
+}
+
 }  // namespace
+
+void RequestQueue::changed_locked() {
+  ++n_changes_;
+  changed_.notify_all();
+}
 
 void RequestQueue::fail(Job& job, Error error) const {
   metrics_->failed(error);
@@ -32,14 +44,14 @@ Result<void> RequestQueue::admits_locked(std::string_view id) const {
     metrics_->refused();
     return busy("the server is shutting down", "draining");
   }
-  if (queued_.size() >= capacity_ + (running_ ? 0 : 1)) {
+  if (queued_.size() >= capacity_ + (n_lanes_ - std::min(n_lanes_, running_.size()))) {
     Error error = busy(fmt::format("the queue is full ({} requests)", queued_.size()), "queue_full");
     error.numbers = {{"queued", static_cast<int64_t>(queued_.size())}};
     metrics_->refused();
     return error;
   }
   const auto same_id = [&](const std::shared_ptr<Job>& job) { return job->control().id == id; };
-  if ((running_ && same_id(running_)) || std::any_of(queued_.begin(), queued_.end(), same_id)) {
+  if (std::any_of(running_.begin(), running_.end(), same_id) || std::any_of(queued_.begin(), queued_.end(), same_id)) {
     return Error(ErrorCode::kInvalid, "another request with this id has not ended yet", "request_id");
   }
   return {};
@@ -54,32 +66,71 @@ Result<void> RequestQueue::push(std::shared_ptr<Job> job) {
   const std::lock_guard lock(mutex_);
   TRY(admits_locked(job->control().id));
   queued_.push_back(std::move(job));
-  changed_.notify_all();
+  changed_locked();
   return {};
 }
 
-std::shared_ptr<Job> RequestQueue::pop() {
-  while (true) {
-    std::shared_ptr<Job> late;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return closed_ || !queued_.empty(); });
-      if (queued_.empty()) return nullptr;
-      std::shared_ptr<Job> job = std::move(queued_.front());
-      queued_.pop_front();
-      running_ = job;
-      if (Clock::now() < job->control().queue_deadline) return job;
-      late = std::move(job);
-    }
-    fail(*late, waited_too_long());
-    finish();
+std::vector<std::shared_ptr<Job>> RequestQueue::waiting() {
+  expire();
+  const std::lock_guard lock(mutex_);
+  struct Share {
+    std::size_t n_running = 0;
+    uint64_t last_start = 0;
+    auto operator<=>(const Share&) const = default;
+  };
+  std::map<std::string, Share> shares;
+  for (const auto& [tenant, start] : last_start_) shares[tenant].last_start = start;
+  for (const auto& job : running_) ++shares[job->tenant()].n_running;
+  uint64_t n_starts = n_starts_;
+  std::vector<std::shared_ptr<Job>> left(queued_.begin(), queued_.end()), order;
+  while (!left.empty()) {
+    const auto next = std::min_element(left.begin(), left.end(), [&](const auto& a, const auto& b) {
+      return shares[a->tenant()] < shares[b->tenant()];
+    });
+    Share& share = shares[(*next)->tenant()];
+    ++share.n_running;
+    share.last_start = ++n_starts;
+    order.push_back(std::move(*next));
+    left.erase(next);
   }
+  return order;
 }
 
-void RequestQueue::finish() {
+bool RequestQueue::start(const std::shared_ptr<Job>& job) {
   const std::lock_guard lock(mutex_);
-  running_.reset();
-  changed_.notify_all();
+  const auto found = std::find(queued_.begin(), queued_.end(), job);
+  if (found == queued_.end()) return false;
+  running_.push_back(std::move(*found));
+  queued_.erase(found);
+  last_start_[job->tenant()] = ++n_starts_;
+  const auto here = [&](const std::string& tenant) {
+    const auto theirs = [&](const std::shared_ptr<Job>& other) { return other->tenant() == tenant; };
+    return std::any_of(queued_.begin(), queued_.end(), theirs) || std::any_of(running_.begin(), running_.end(), theirs);
+  };
+  std::erase_if(last_start_, [&](const auto& entry) { return !here(entry.first); });
+  return true;
+}
+
+void RequestQueue::finish(const Job& job) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(running_, [&](const auto& other) { return other.get() == &job; });
+  changed_locked();
+}
+
+void RequestQueue::wait_for_change(Clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  const auto changed = [&] { return n_changes_ != n_seen_; };
+  if (until == Clock::time_point::max()) {
+    changed_.wait(lock, changed);
+  } else {
+    changed_.wait_until(lock, until, changed);
+  }
+  n_seen_ = n_changes_;
+}
+
+bool RequestQueue::closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
 }
 
 template <class Predicate>
@@ -95,7 +146,7 @@ std::vector<std::shared_ptr<Job>> RequestQueue::take_out(Predicate leaves) {
     }
   }
   queued_ = std::move(stay);
-  changed_.notify_all();
+  if (!out.empty()) changed_locked();
   return out;
 }
 
@@ -108,14 +159,55 @@ bool RequestQueue::cancel_if(Predicate matches) {
   }
   if (!waiting.empty()) return true;
   const std::lock_guard lock(mutex_);
-  if (!running_ || !matches(running_->control())) return false;
-  running_->control().cancel.cancel();
-  return true;
+  bool found = false;
+  for (const auto& job : running_) {
+    if (!matches(job->control())) continue;
+    job->control().cancel.cancel();
+    found = true;
+  }
+  if (found) changed_locked();
+  return found;
 }
 
 Result<void> RequestQueue::cancel(std::string_view id) {
   if (cancel_if([&](const JobControl& control) { return control.id == id; })) return {};
-  return Error(ErrorCode::kNotFound, fmt::format("no request \"{}\" is running or queued", id), "request_id");
+  return not_found(id);
+}
+
+Result<void> RequestQueue::change(std::string_view id, const std::function<Result<void>(Job&)>& act) {
+  std::shared_ptr<Job> job;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto same_id = [&](const std::shared_ptr<Job>& other) { return other->control().id == id; };
+    if (const auto found = std::find_if(running_.begin(), running_.end(), same_id); found != running_.end()) {
+      job = *found;
+    } else if (const auto waiting = std::find_if(queued_.begin(), queued_.end(), same_id); waiting != queued_.end()) {
+      job = *waiting;
+    }
+  }
+  if (!job) return not_found(id);
+  TRY(act(*job));
+  const std::lock_guard lock(mutex_);
+  changed_locked();
+  return {};
+}
+
+void RequestQueue::wake() {
+  const std::lock_guard lock(mutex_);
+  changed_locked();
+}
+
+bool RequestQueue::post(std::function<void()> task) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return false;
+  posted_.push_back(std::move(task));
+  changed_locked();
+  return true;
+}
+
+std::vector<std::function<void()>> RequestQueue::take_posted() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(posted_, {});
 }
 
 void RequestQueue::withdraw(const JobControl& control) {
@@ -132,7 +224,7 @@ void RequestQueue::expire() {
 std::vector<RequestStatus> RequestQueue::status() const {
   const std::lock_guard lock(mutex_);
   std::vector<RequestStatus> all;
-  if (running_) all.push_back(running_->control().status());
+  for (const auto& job : running_) all.push_back(job->control().status());
   for (const auto& job : queued_) all.push_back(job->control().status());
   return all;
 }
@@ -144,7 +236,7 @@ void RequestQueue::refuse_new() {
 
 bool RequestQueue::wait_idle(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, limit, [&] { return queued_.empty() && !running_; });
+  return changed_.wait_for(lock, limit, [&] { return queued_.empty() && running_.empty(); });
 }
 
 void RequestQueue::cancel_all() {
@@ -153,16 +245,18 @@ void RequestQueue::cancel_all() {
     fail(*job, job->control().cancelled());
   }
   const std::lock_guard lock(mutex_);
-  if (!running_) return;
-  running_->control().draining = true;  // first: who sees the token must see the reason
-  running_->control().cancel.cancel();
+  for (const auto& job : running_) {
+    job->control().draining = true;  // first: who sees the token must see the reason
+    job->control().cancel.cancel();
+  }
+  changed_locked();
 }
 
 void RequestQueue::close() {
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    changed_.notify_all();
+    changed_locked();
   }
   cancel_all();
 }

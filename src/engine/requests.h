@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "chat/message.h"
 #include "chat/reply_format.h"
+#include "runtime/lanes/prefix_cache.h"
 #include "runtime/sampling.h"
 
 namespace hocket {
@@ -35,6 +36,13 @@ struct GenerationParams {
   std::string grammar;  // GBNF; "" = none
 };
 
+// What a request may take from earlier ones and leave for later ones, and how its client keeps up.
+struct ServingParams {
+  bool cache_prompt = true;            // false: nothing is taken, nothing is left
+  bool reuse_generated_state = false;  // continue from any state, from that of answers too (docs/serving.md)
+  std::size_t flow_window = 0;         // text chunks that may be sent beyond the last acknowledged one; 0: any number
+};
+
 struct ChatRequest {
   std::string request_id;  // "" = made by the service
   std::string user;        // cache tenant
@@ -47,6 +55,7 @@ struct ChatRequest {
   bool continue_final_message = false;
   std::string template_kwargs_json;  // "" = none
   GenerationParams params;
+  ServingParams serving;
 };
 
 using Prompt = std::variant<std::string, std::vector<TokenId>>;
@@ -59,6 +68,7 @@ struct CompletionRequest {
   std::string suffix;  // fill-in-the-middle, when the vocabulary has the tokens; else kUnsupported
   ResponseFormat response_format;
   GenerationParams params;
+  ServingParams serving;
 };
 
 struct EmbeddingRequest {
@@ -104,6 +114,7 @@ struct DeltaEvent {
   std::size_t choice = 0;
   std::vector<ReplyDelta> deltas;       // may be empty when only logprobs come
   std::vector<TokenLogprobs> logprobs;  // of the tokens that these deltas come from; empty unless asked
+  uint64_t sequence = 0;                // the number of this chunk where the client acknowledges chunks
 };
 struct ProgressEvent {  // during a long prefill
   std::size_t n_done = 0, n_total = 0;
@@ -117,7 +128,14 @@ struct ChoiceFinished {
 struct ReplyDetails {
   std::size_t max_tokens = 0;  // that each choice could have had: as asked, or as the context had room
   bool context_full = false;   // a choice ended because the context did
-  SamplingParams sampling;     // as used; `seed` is the real one
+  bool exact = false;          // the same tokens whatever else the server does and remembers
+  CacheStatus cache_status = CacheStatus::kMiss;
+  std::size_t generated_cached_tokens = 0;  // of the cached ones: tokens of earlier answers
+  bool strict = true;                       // the prompt's state is that of a cold run
+  std::size_t continuation_tokens = 0;      // prompt and answer, kept for who allows reuse_generated_state; 0: not kept
+  std::size_t n_flow_waits = 0;             // times that the client was waited for, pauses included
+  double flow_wait_ms = 0;
+  SamplingParams sampling;  // as used; `seed` is the real one
   // Of the whole process: memory at the end, page faults meanwhile.
   std::size_t rss_bytes = 0, peak_rss_bytes = 0;
   int64_t minor_faults = 0, major_faults = 0;
@@ -130,7 +148,7 @@ struct ReplyDone {
 };
 using ReplyEvent = std::variant<ProgressEvent, DeltaEvent, ChoiceFinished, ReplyDone>;
 
-enum class RequestPhase { kQueued, kPrefill, kDecode };
+enum class RequestPhase { kQueued, kPrefill, kDecode, kPaused };
 struct RequestStatus {
   std::string request_id;
   RequestPhase phase = RequestPhase::kQueued;
@@ -139,6 +157,8 @@ struct RequestStatus {
   std::size_t completion_tokens = 0;
   std::size_t drafted_tokens = 0, accepted_tokens = 0;
   double age_ms = 0;
+  uint64_t sequence = 0;  // text chunks so far, where the client acknowledges them
+  std::size_t steps = 0;  // that the request took part in
 };
 
 }  // namespace hocket

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
+#include <future>
 #include <random>
 #include <utility>
 
@@ -38,6 +38,16 @@ std::string token_text(const Tokenizer& tokenizer, TokenId id) {
   return id == kNoToken ? std::string() : tokenizer.piece(id, true);
 }
 
+LaneMemoryOptions lane_options(const ServiceOptions& options) {
+  LaneMemoryOptions lanes;
+  lanes.n_chunk = options.n_chunk;
+  return lanes;
+}
+
+DraftPool take_sources(Drafting* drafting) {
+  return drafting ? DraftPool(std::move(drafting->sources)) : DraftPool();
+}
+
 }  // namespace
 
 bool ChatService::serves(std::string_view model_id) const {
@@ -70,14 +80,20 @@ LocalChatService::LocalChatService(ServiceParts parts, const ServiceOptions& opt
       pooling_(pooling),
       n_ctx_(parts_.runner->options().n_ctx),
       prompts_(*parts_.tokenizer, std::move(parts_.chat_template), n_ctx_),
-      lane_(*parts_.runner, parts_.drafting.get()),
+      lanes_(*parts_.runner, lane_options(options), take_sources(parts_.drafting.get())),
       metrics_(std::make_shared<MetricsRecorder>()),
-      queue_(std::make_shared<RequestQueue>(options.max_queue, metrics_)) {
+      queue_(std::make_shared<RequestQueue>(options.max_queue, resolve_lanes(options), metrics_)),
+      loop_(lanes_, resolve_lanes(options), queue_, metrics_) {
   info_.aliases = options.aliases;
   info_.model_id = options.aliases.empty() ? model_name(options.model_path) : options.aliases.front();
   info_.model_path = options.model_path;
   info_.model = parts_.model->summary();
   info_.n_ctx = n_ctx_;
+  const MemoryTraits traits = parts_.runner->memory().traits();
+  bytes_per_token_ = traits.bytes_per_token;
+  bytes_per_sequence_ = traits.bytes_per_sequence;
+  info_.n_lanes = resolve_lanes(options);
+  info_.n_cells = parts_.runner->memory().n_cells();
   info_.memory = parts_.model->plan(parts_.runner->options());
   info_.drafts = resolve_drafts(options.drafts, parts_.model->summary());
   if (parts_.drafting) info_.draft_memory = parts_.drafting->memory;
@@ -92,66 +108,12 @@ LocalChatService::LocalChatService(ServiceParts parts, const ServiceOptions& opt
     info_.tools = chat_template->capabilities().tools;
   }
   info_.default_sampling = apply_params(parts_.model_sampling, options.defaults);
-  thread_ = std::thread([this] { generate(); });
+  thread_ = std::thread([this] { loop_.run(); });
 }
 
 LocalChatService::~LocalChatService() {
   queue_->close();
   thread_.join();
-}
-
-// ---- the generation thread
-
-void LocalChatService::generate() {
-  while (const std::shared_ptr<Job> job = queue_->pop()) {
-    const Result<void> result = run_job(*job);
-    const RequestStatus status = job->control().status();
-    log_debug("request {}: {} prompt tokens, {} completion tokens, {:.0f} ms{}{}", status.request_id,
-              status.prompt_tokens, status.completion_tokens, status.age_ms, result ? "" : ", ",
-              result ? std::string_view() : error_code_name(result.error().code));
-    // Counted before the client hears of it.
-    if (result) {
-      const Job::Numbers numbers = job->numbers();
-      metrics_->ended(numbers.outcome, numbers.usage, numbers.timings);
-    } else {
-      metrics_->failed(result.error());
-    }
-    queue_->finish();
-    if (result) {
-      job->complete();
-    } else {
-      job->fail(result.error());
-    }
-  }
-}
-
-Result<void> LocalChatService::run_job(Job& job) {
-  const auto guarded = [](auto&& work) -> Result<void> {
-    try {
-      return work();
-    } catch (const std::bad_alloc&) {
-      return Error(ErrorCode::kOutOfMemory, "not enough memory for this request");
-    } catch (const std::exception& e) {
-      return Error(ErrorCode::kInternal, fmt::format("the request ended unexpectedly: {}", e.what()));
-    }
-  };
-  Result<void> result = guarded([&]() -> Result<void> {
-    TRY(job.control().check());
-    return job.run(lane_);
-  });
-  if (!result) {
-    // What a step reports as cancelled may be any of the two.
-    const Result<void> asked = job.control().check();
-    if (!asked) result = asked;
-  }
-  const bool known_state =
-      result || result.error().code == ErrorCode::kCancelled || result.error().code == ErrorCode::kTimeout;
-  const Result<void> cleaned = guarded([&]() -> Result<void> {
-    lane_.clear_forks();
-    if (!known_state) lane_.forget();
-    return {};
-  });
-  return result ? cleaned : result;
 }
 
 // ---- requests
@@ -162,7 +124,7 @@ std::shared_ptr<JobControl> LocalChatService::make_control(std::string id, const
   return control;
 }
 
-Result<GenerationPlan> LocalChatService::make_plan(const GenerationParams& params) const {
+Result<GenerationPlan> LocalChatService::make_plan(const GenerationParams& params, const ServingParams& serving) const {
   GenerationLimits limits;
   limits.max_n = options_.max_n;
   TRY(check_generation(params, limits, *parts_.tokenizer));
@@ -177,13 +139,15 @@ Result<GenerationPlan> LocalChatService::make_plan(const GenerationParams& param
   plan.sampling = apply_params(info_.default_sampling, params);
   TRY_ASSIGN(plan.sampler, Sampler::create(plan.sampling, *parts_.tokenizer, parts_.model->n_vocab(), n_ctx_));
   plan.sampling.seed = static_cast<int64_t>(plan.sampler->seed());
+  if (parts_.drafting) plan.drafts = parts_.drafting->settings;
+  plan.serving = serving;
   return plan;
 }
 
 Result<std::unique_ptr<Reply>> LocalChatService::chat(ChatRequest request) {
   auto control = make_control(std::move(request.request_id), "chatcmpl-");
   TRY(queue_->admits(control->id));
-  TRY_ASSIGN(GenerationPlan plan, make_plan(request.params));
+  TRY_ASSIGN(GenerationPlan plan, make_plan(request.params, request.serving));
   if (plan.max_tokens == std::size_t{0}) {
     return Error(ErrorCode::kInvalid, "max_tokens must be at least 1", "max_tokens");
   }
@@ -196,7 +160,7 @@ Result<std::unique_ptr<Reply>> LocalChatService::chat(ChatRequest request) {
   plan.format = prompts_.format();
   plan.tools = std::move(prepared.tools);
   plan.opens_thinking = prepared.opens_thinking;
-  plan.tenant = std::move(request.user);
+  control->tenant = std::move(request.user);
   plan.prompts.push_back(std::move(prepared.prompt));
   return submit(std::move(control), std::move(plan));
 }
@@ -204,7 +168,7 @@ Result<std::unique_ptr<Reply>> LocalChatService::chat(ChatRequest request) {
 Result<std::unique_ptr<Reply>> LocalChatService::complete(CompletionRequest request) {
   auto control = make_control(std::move(request.request_id), "cmpl-");
   TRY(queue_->admits(control->id));
-  TRY_ASSIGN(GenerationPlan plan, make_plan(request.params));
+  TRY_ASSIGN(GenerationPlan plan, make_plan(request.params, request.serving));
   if (plan.max_tokens == std::size_t{0} && !request.echo) {
     return Error(ErrorCode::kInvalid, "max_tokens must be at least 1 unless echo is set", "max_tokens");
   }
@@ -220,15 +184,22 @@ Result<std::unique_ptr<Reply>> LocalChatService::complete(CompletionRequest requ
              make_constraint(*grammars_, *parts_.tokenizer, ReplyFormat{}, {}, ToolChoice{ToolChoiceKind::kNone, {}},
                              false, request.response_format, request.params.grammar, false));
   plan.echo = request.echo;
-  plan.tenant = std::move(request.user);
+  control->tenant = std::move(request.user);
   return submit(std::move(control), std::move(plan));
 }
 
 Result<std::unique_ptr<Reply>> LocalChatService::submit(std::shared_ptr<JobControl> control, GenerationPlan plan) {
   for (const PreparedPrompt& prompt : plan.prompts) control->prompt_total += prompt.ids.size();
-  auto channel = std::make_shared<ReplyChannel>();
-  auto job = std::make_shared<GenerationJob>(control, *parts_.tokenizer, std::move(plan), channel);
+  if (plan.serving.flow_window > 0) {
+    const Clock::time_point now = Clock::now(), limit = after(now, options_.flow_timeout_ms);
+    const Clock::duration timeout = limit == Clock::time_point::max() ? Clock::duration::max() : limit - now;
+    control->flow = std::make_shared<FlowControl>(plan.serving.flow_window, timeout);
+  }
+  auto channel = std::make_shared<ReplyChannel>(control->flow);
+  const bool acknowledges = plan.serving.flow_window > 0;
+  auto job = std::make_shared<GenerationJob>(control, *parts_.tokenizer, lanes_, std::move(plan), channel);
   TRY(enqueue(control, std::move(job)));
+  if (acknowledges) flows_.add(control->id, control->flow, channel);
   return std::unique_ptr<Reply>(std::make_unique<QueuedReply>(std::move(control), std::move(channel), queue_));
 }
 
@@ -253,7 +224,7 @@ Result<EmbeddingResult> LocalChatService::embed(EmbeddingRequest request, Cancel
     control->prompt_total += ids.size();
     inputs.push_back(std::move(ids));
   }
-  auto job = std::make_shared<EmbeddingJob>(control, std::move(inputs), pooling_, request.dimensions);
+  auto job = std::make_shared<EmbeddingJob>(control, lanes_, std::move(inputs), pooling_, request.dimensions);
   std::future<Result<EmbeddingResult>> result = job->result();
   TRY(enqueue(control, std::move(job)));
   while (result.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
@@ -291,6 +262,52 @@ Result<std::string> LocalChatService::apply_template(const ChatRequest& request)
 Result<void> LocalChatService::cancel(std::string_view request_id) {
   if (request_id.empty()) return Error(ErrorCode::kInvalid, "request_id must not be empty", "request_id");
   return queue_->cancel(request_id);
+}
+
+Result<void> LocalChatService::acknowledge(std::string_view request_id, uint64_t sequence) {
+  if (auto acknowledged = flows_.acknowledge(request_id, sequence)) {
+    TRY(*acknowledged);
+    queue_->wake();
+    return {};
+  }
+  // Without a window nothing is acknowledged.
+  return queue_->change(request_id, [&](Job& job) { return job.control().flow->acknowledge(sequence); });
+}
+
+Result<void> LocalChatService::pause(std::string_view request_id) {
+  return queue_->change(request_id, [](Job& job) -> Result<void> {
+    job.control().flow->pause();
+    return {};
+  });
+}
+
+Result<void> LocalChatService::resume(std::string_view request_id) {
+  return queue_->change(request_id, [](Job& job) -> Result<void> {
+    job.control().flow->resume();
+    return {};
+  });
+}
+
+CacheReport LocalChatService::cache() const {
+  CacheReport report;
+  report.prefixes = lanes_.prefixes().stats();
+  report.resident_bytes = report.prefixes.n_tokens * bytes_per_token_ + report.prefixes.n_entries * bytes_per_sequence_;
+  return report;
+}
+
+Result<void> LocalChatService::clear_cache() {
+  std::promise<void> done;
+  const bool posted = queue_->post([&] {
+    lanes_.prefixes().clear();
+    done.set_value();
+  });
+  if (!posted) {
+    Error error(ErrorCode::kBusy, "the server is shutting down");
+    error.reason = "draining";
+    return error;
+  }
+  done.get_future().wait();
+  return {};
 }
 
 ServiceMetrics LocalChatService::metrics() const {

@@ -12,7 +12,9 @@
 #include "engine/chat_service.h"
 #include "engine/drafting.h"
 #include "engine/embeddings.h"
+#include "engine/flow_registry.h"
 #include "engine/generation_job.h"
+#include "engine/generation_loop.h"
 #include "engine/prompt_builder.h"
 #include "engine/request_queue.h"
 #include "engine/sampling_defaults.h"
@@ -31,7 +33,7 @@ struct ServiceParts {
   std::unique_ptr<Drafting> drafting = nullptr;  // nullptr: one token a step
 };
 
-// The runner's options that the service will use for a model trained with n_trained tokens (0: unknown).
+// The runner's options that the service will use.
 RunnerOptions resolve_runner(const ServiceOptions& options, const ModelSummary& summary);
 // Reads the parts from options.model_path.
 Result<ServiceParts> load_parts(const ServiceOptions& options);
@@ -54,17 +56,20 @@ class LocalChatService final : public ChatService {
   std::string token_bytes(TokenId id) const override;
   Result<std::string> apply_template(const ChatRequest& request) override;
   Result<void> cancel(std::string_view request_id) override;
+  Result<void> acknowledge(std::string_view request_id, uint64_t sequence) override;
+  Result<void> pause(std::string_view request_id) override;
+  Result<void> resume(std::string_view request_id) override;
+  CacheReport cache() const override;
+  Result<void> clear_cache() override;
   std::vector<RequestStatus> status() const override { return queue_->status(); }
   ServiceMetrics metrics() const override;
   void drain(std::chrono::milliseconds limit) override;
 
  private:
   std::shared_ptr<JobControl> make_control(std::string id, const char* prefix) const;
-  Result<GenerationPlan> make_plan(const GenerationParams& params) const;
+  Result<GenerationPlan> make_plan(const GenerationParams& params, const ServingParams& serving) const;
   Result<std::unique_ptr<Reply>> submit(std::shared_ptr<JobControl> control, GenerationPlan plan);
   Result<void> enqueue(const std::shared_ptr<JobControl>& control, std::shared_ptr<Job> job);
-  void generate();
-  Result<void> run_job(Job& job);
 
   // In this order: later members borrow earlier ones.
   ServiceParts parts_;
@@ -74,9 +79,12 @@ class LocalChatService final : public ChatService {
   const std::size_t n_ctx_;
   PromptBuilder prompts_;
   ServiceInfo info_;
-  PromptLane lane_;  // of the generation thread
+  std::size_t bytes_per_token_ = 0, bytes_per_sequence_ = 0;  // of the model's memory
+  LaneMemory lanes_;                                          // of the generation thread
   std::shared_ptr<MetricsRecorder> metrics_;
   std::shared_ptr<RequestQueue> queue_;
+  FlowRegistry flows_;
+  GenerationLoop loop_;
   std::thread thread_;
 };
 

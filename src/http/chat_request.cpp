@@ -26,13 +26,18 @@ std::optional<int64_t> read_token_limit(FieldReader& fields, std::string_view na
   return fields.integer(name, 1, INT32_MAX, true);
 }
 
-// Session fields of later releases: the ones whose loss changes only speed are checked and pass.
-void read_session_fields(FieldReader& fields) {
-  fields.string("session_id", 256);
-  fields.boolean("cache_prompt");
-  fields.boolean("reuse_generated_state");
-  if (const auto flow = fields.one_of("flow_control", {"none", "ack"}); flow == "ack")
-    fields.fail("flow_control", "flow_control \"ack\" is not supported", ErrorCode::kUnsupported);
+// What is taken from earlier requests, and how the client keeps up with this one.
+ServingParams read_serving(FieldReader& fields, const ReplyStyle& style) {
+  ServingParams serving;
+  fields.string("session_id", 256);  // of a later release; its loss changes only speed
+  serving.cache_prompt = fields.boolean("cache_prompt").value_or(true);
+  serving.reuse_generated_state = fields.boolean("reuse_generated_state").value_or(false);
+  const bool ack = fields.one_of("flow_control", {"none", "ack"}) == "ack";
+  const auto window = fields.small_integer("flow_window", 1, 4096);
+  if (ack && !style.stream) fields.fail("flow_control", "flow_control \"ack\" needs stream: true");
+  if (window && !ack) fields.fail("flow_window", "flow_window needs flow_control \"ack\"");
+  if (ack) serving.flow_window = static_cast<std::size_t>(window.value_or(1));
+  return serving;
 }
 
 void read_modalities(FieldReader& fields) {
@@ -120,7 +125,7 @@ Result<ParsedChat> read_chat_request(const Json& body, const HttpRequest& reques
   read_chat_logprobs(fields, limits, chat.params);
   read_style(fields, parsed.style);
   parsed.style.max_tokens = chat.params.max_tokens;
-  read_session_fields(fields);
+  chat.serving = read_serving(fields, parsed.style);
   read_modalities(fields);
   fields.ignore({"service_tier", "store", "metadata", "verbosity", "prediction", "web_search_options",
                  "prompt_cache_retention", "moderation", "timings_per_token", "reasoning_format"});
@@ -152,7 +157,7 @@ Result<ParsedCompletion> read_completion_request(const Json& body, const HttpReq
     fields.fail("best_of", "best_of other than n is not supported", ErrorCode::kUnsupported);
   read_style(fields, parsed.style);
   parsed.style.max_tokens = completion.params.max_tokens;
-  read_session_fields(fields);
+  completion.serving = read_serving(fields, parsed.style);
   fields.ignore({"store", "metadata", "timings_per_token"});
   TRY(finish_fields(fields, request, options));
   return parsed;

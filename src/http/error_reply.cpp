@@ -29,6 +29,7 @@ constexpr Row kRows[] = {
     {ErrorCode::kBusy, "", 503, kServerError, "overloaded", 1, false},
     {ErrorCode::kOutOfMemory, "", 503, kServerError, "out_of_memory", 5, false},
     {ErrorCode::kCancelled, "draining", 503, kServerError, "draining", 5, false},
+    {ErrorCode::kCancelled, "flow_timeout", 499, "request_cancelled", "flow_timeout", 0, true},
     {ErrorCode::kCancelled, "", 499, "request_cancelled", "request_cancelled", 0, true},
     {ErrorCode::kTimeout, "queue_timeout", 503, kServerError, "overloaded", 5, false},
     {ErrorCode::kTimeout, "", 504, kServerError, "timeout", 0, true},

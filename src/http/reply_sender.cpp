@@ -48,7 +48,7 @@ class StreamWriter {
     if (const auto* progress = std::get_if<ProgressEvent>(&event))
       return !shape_.identity().style.progress || send(sse_event(shape_.progress(*progress)));
     if (!flush_held()) return false;
-    if (const auto* delta = std::get_if<DeltaEvent>(&event)) return send_all(shape_.delta(*delta));
+    if (const auto* delta = std::get_if<DeltaEvent>(&event)) return send_all(shape_.chunks(*delta));
     const auto& finished = std::get<ChoiceFinished>(event);
     std::vector<Json> chunks = shape_.finish(finished);
     held_ = std::move(chunks.back());

@@ -22,11 +22,6 @@ ToolCall& call_at(CollectedChoice& choice, std::size_t i) {
   return choice.tool_calls[i];
 }
 
-const char* cache_status(const Usage& usage) {
-  if (usage.cached_tokens == 0) return "miss";
-  return usage.cached_tokens == usage.prompt_tokens ? "exact_prompt_hit" : "prefix_hit";
-}
-
 Json timings_json(const ReplyDone& done) {
   const Timings& t = done.timings;
   const auto prompt_n = static_cast<double>(t.prefill_tokens), predicted_n = static_cast<double>(t.decode_tokens);
@@ -153,6 +148,14 @@ Json ReplyShape::progress(const ProgressEvent& event) const {
   return json;
 }
 
+std::vector<Json> ReplyShape::chunks(const DeltaEvent& event) {
+  std::vector<Json> all = delta(event);
+  if (event.sequence > 0)
+    for (Json& one : all)
+      one["hocket_flow"] = Json::object({{"request_id", identity_.request_id}, {"sequence", event.sequence}});
+  return all;
+}
+
 void ReplyShape::add_numbers(Json& target, const ReplyDone& done, Json numbers) const {
   target["timings"] = timings_json(done);
   target["hocket"] = std::move(numbers);
@@ -193,7 +196,13 @@ Json ReplyShape::numbers(const ReplyDone& done, FinishReason reason) const {
   own["draft_n_accepted"] = t.accepted_tokens;
   own["total_ms"] = t.total_ms;
   own["cached_tokens"] = done.usage.cached_tokens;
-  own["cache_status"] = cache_status(done.usage);
+  own["cache_status"] = std::string(cache_status_name(details.cache_status));
+  own["generated_cached_tokens"] = details.generated_cached_tokens;
+  own["state_lineage"] = details.strict ? "strict" : "incremental";
+  own["continuation_tokens"] = details.continuation_tokens;
+  own["flow_waits"] = details.n_flow_waits;
+  own["flow_wait_ms"] = details.flow_wait_ms;
+  own["determinism"] = details.exact ? "exact" : "steps";
   own["sampling"] = sampling_json(details.sampling);
   own["rss_bytes"] = details.rss_bytes;
   own["peak_rss_bytes"] = details.peak_rss_bytes;

@@ -42,6 +42,8 @@ class ReplyShape {
   explicit ReplyShape(ReplyIdentity identity) : identity_(std::move(identity)) {}
   virtual ~ReplyShape() = default;
 
+  // The chunks of a delta, with the number that the client acknowledges where it does.
+  std::vector<Json> chunks(const DeltaEvent& event);
   virtual std::vector<Json> delta(const DeltaEvent& event) = 0;
   virtual std::vector<Json> finish(const ChoiceFinished& event) = 0;
   Json progress(const ProgressEvent& event) const;

@@ -40,6 +40,11 @@ constexpr Route kRoutes[] = {
     {"POST", "/detokenize", post_detokenize},
     {"POST", "/apply-template", post_apply_template},
     {"POST", "/v1/cancel", post_cancel, !kOpen, kControl},
+    {"POST", "/v1/flow/ack", post_flow_ack, !kOpen, kControl},
+    {"POST", "/v1/generation/pause", post_pause, !kOpen, kControl},
+    {"POST", "/v1/generation/resume", post_resume, !kOpen, kControl},
+    {"GET", "/v1/cache/status", get_cache_status, !kOpen, kControl},
+    {"POST", "/v1/cache/clear", post_cache_clear},
     {"GET", "/v1/generation/status", get_generation_status, !kOpen, kControl},
 };
 

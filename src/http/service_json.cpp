@@ -81,7 +81,8 @@ Json service_json(const ServiceInfo& info) {
   settings["params"] = sampling_json(info.default_sampling);
   Json json = Json::object();
   json["default_generation_settings"] = std::move(settings);
-  json["total_slots"] = 1;
+  json["total_slots"] = info.n_lanes;
+  json["cache_cells"] = info.n_cells;
   json["model_alias"] = info.model_id;
   json["model_path"] = info.model_path;
   json["model_meta"] = meta_json(info);
@@ -94,6 +95,24 @@ Json service_json(const ServiceInfo& info) {
   json["memory"] = memory_json(info.memory);
   json["drafts"] = drafts_json(info);
   return json;
+}
+
+std::string_view cache_status_name(CacheStatus status) {
+  switch (status) {
+    case CacheStatus::kDisabled:
+      return "disabled";
+    case CacheStatus::kMiss:
+      return "miss";
+    case CacheStatus::kPrefix:
+      return "prefix_hit";
+    case CacheStatus::kExactPrefix:
+      return "exact_prefix_hit";
+    case CacheStatus::kGeneratedPrefix:
+      return "generated_prefix_hit";
+    case CacheStatus::kExactPrompt:
+      return "exact_prompt_hit";
+  }
+  return "";
 }
 
 Json sampling_json(const SamplingParams& p) {

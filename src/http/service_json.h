@@ -13,6 +13,8 @@ Json model_json(const ServiceInfo& info, const std::string& id);
 // What /props says of the service.
 Json service_json(const ServiceInfo& info);
 
+std::string_view cache_status_name(CacheStatus status);
+
 // The names that llama-server uses for request fields.
 Json sampling_json(const SamplingParams& p);
 

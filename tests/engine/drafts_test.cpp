@@ -30,10 +30,12 @@ class DraftsTest : public ServiceTest {
     fake::Script draft_script = script;
     draft_script.on_step = [this](std::span<const BatchToken>) { draft_gate_.pass(); };
     RunnerOptions draft_options = runner_options;
-    draft_options.n_seqs = 1;
+    draft_options.n_seqs = 2;
     auto draft = std::make_unique<fake::Runner>(*model, draft_options, draft_script);
     draft_runner_ = draft.get();
-    drafting->source = std::make_unique<DraftModel>(*draft, DraftModelOptions{0.1, draft_vocabulary_->size(), {}});
+    for (SeqId lane = 0; lane < 2; ++lane)
+      drafting->sources.push_back(
+          std::make_unique<DraftModel>(*draft, DraftModelOptions{0.1, draft_vocabulary_->size(), {}}, lane));
     drafting->model = std::move(model);
     drafting->runner = std::move(draft);
     start();

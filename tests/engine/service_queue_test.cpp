@@ -10,6 +10,7 @@ namespace {
 
 class ServiceQueueTest : public ServiceTest {
  protected:
+  ServiceQueueTest() { options.n_parallel = 1; }
   static ChatRequest named(const std::string& id) {
     ChatRequest request = ask("Hi");
     request.request_id = id;

@@ -52,6 +52,13 @@ TEST(ChatReply, TheHocketObjectIsComplete) {
     done.timings.accepted_tokens = 1;
     ReplyDetails details;
     details.max_tokens = 3;
+    details.exact = true;
+    details.cache_status = CacheStatus::kPrefix;
+    details.generated_cached_tokens = 1;
+    details.strict = false;
+    details.continuation_tokens = 9;
+    details.n_flow_waits = 2;
+    details.flow_wait_ms = 12;
     details.context_full = true;
     details.sampling.seed = 77;
     details.sampling.temperature = 0.7f;
@@ -67,14 +74,16 @@ TEST(ChatReply, TheHocketObjectIsComplete) {
   Json own = TestServer::parse(response.body)["hocket"];
   const Json sampling = own["sampling"];
   own.erase("sampling");
-  EXPECT_EQ(dump_json(own),
-            R"({"id":"numbers-1","model":"org/fake:1b","finish_reason":"length","prompt_tokens":5,)"
-            R"("completion_tokens":3,"requested_max_tokens":null,"effective_max_tokens":3,)"
-            R"("context_capacity_reached":true,"queue_ms":0.0,"ttft_ms":0.0,"prefill_ms":10.0,)"
-            R"("prompt_evaluated_tokens":3,"prefill_tokens_per_second":300.0,"decode_ms":30.0,)"
-            R"("decode_tokens_per_second":100.0,"decode_compute_ms":20.0,"decode_compute_tokens_per_second":150.0,)"
-            R"("draft_n":4,"draft_n_accepted":1,"total_ms":40.0,"cached_tokens":2,"cache_status":"prefix_hit",)"
-            R"("rss_bytes":1000,"peak_rss_bytes":2000,"minor_page_faults":5,"major_page_faults":1})");
+  EXPECT_EQ(
+      dump_json(own),
+      R"({"id":"numbers-1","model":"org/fake:1b","finish_reason":"length","prompt_tokens":5,)"
+      R"("completion_tokens":3,"requested_max_tokens":null,"effective_max_tokens":3,)"
+      R"("context_capacity_reached":true,"queue_ms":0.0,"ttft_ms":0.0,"prefill_ms":10.0,)"
+      R"("prompt_evaluated_tokens":3,"prefill_tokens_per_second":300.0,"decode_ms":30.0,)"
+      R"("decode_tokens_per_second":100.0,"decode_compute_ms":20.0,"decode_compute_tokens_per_second":150.0,)"
+      R"("draft_n":4,"draft_n_accepted":1,"total_ms":40.0,"cached_tokens":2,"cache_status":"prefix_hit",)"
+      R"("generated_cached_tokens":1,"state_lineage":"incremental","continuation_tokens":9,"flow_waits":2,)"
+      R"("flow_wait_ms":12.0,"determinism":"exact","rss_bytes":1000,"peak_rss_bytes":2000,"minor_page_faults":5,"major_page_faults":1})");
   EXPECT_EQ(sampling["seed"], 77);
   EXPECT_EQ(sampling["temperature"], 0.7);
   // The same names as in /props.

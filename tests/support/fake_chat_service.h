@@ -154,6 +154,19 @@ class FakeChatService final : public ChatService {
     it->second->store(true);
     return {};
   }
+  Result<void> acknowledge(std::string_view request_id, uint64_t sequence) override {
+    return note("ack", request_id, sequence);
+  }
+  Result<void> pause(std::string_view request_id) override { return note("pause", request_id, 0); }
+  Result<void> resume(std::string_view request_id) override { return note("resume", request_id, 0); }
+  CacheReport cache() const override { return cache_; }
+  CacheReport& editable_cache() { return cache_; }
+  Result<void> clear_cache() override {
+    cache_ = CacheReport();
+    return {};
+  }
+  // "ack id 3", "pause id 0", …
+  std::vector<std::string> notes() const { return locked(notes_); }
   std::vector<RequestStatus> status() const override {
     const std::lock_guard lock(mutex_);
     std::vector<RequestStatus> list;
@@ -190,10 +203,23 @@ class FakeChatService final : public ChatService {
     d.timings.prefill_tokens = 3;
     d.timings.decode_tokens = 3;
     d.timings.total_ms = 40;
+    auto details = std::make_shared<ReplyDetails>();
+    details->cache_status = CacheStatus::kPrefix;
+    d.details = std::move(details);
     return d;
   }
 
  private:
+  Result<void> note(const std::string& what, std::string_view request_id, uint64_t n) {
+    const std::lock_guard lock(mutex_);
+    if (!active_.contains(std::string(request_id))) {
+      Error error(ErrorCode::kNotFound, "no such request", "request_id");
+      error.reason = "request_not_found";
+      return error;
+    }
+    notes_.push_back(what + " " + std::string(request_id) + " " + std::to_string(n));
+    return {};
+  }
   std::optional<Error> refusal() const {
     const std::lock_guard lock(mutex_);
     return refuse;
@@ -239,6 +265,8 @@ class FakeChatService final : public ChatService {
   std::map<std::string, std::shared_ptr<std::atomic<bool>>> active_;
   std::vector<ChatRequest> chats_;
   std::vector<CompletionRequest> completions_;
+  std::vector<std::string> notes_;
+  CacheReport cache_;
   std::atomic<std::size_t> n_cancelled_{0};
 };
 

@@ -123,7 +123,10 @@ class Model : public LanguageModel {
 class Runner : public LmRunner {
  public:
   Runner(const Model& model, const RunnerOptions& options, Script s)
-      : script(std::move(s)), model_(model), options_(options), memory_(options.n_seqs, options.n_ctx) {}
+      : script(std::move(s)),
+        model_(model),
+        options_(options),
+        memory_(options.n_seqs, options.n_cells == 0 ? options.n_ctx : options.n_cells) {}
 
   using LmRunner::step;
   Result<void> step(std::span<const BatchToken> batch, StepOutput output, const CancelToken& cancel) override {
@@ -152,6 +155,8 @@ class Runner : public LmRunner {
   SequenceMemory& memory() override { return memory_; }
   const LanguageModel& model() const override { return model_; }
   const RunnerOptions& options() const override { return options_; }
+
+  bool rows_independent() const override { return script.exact; }
 
   Memory& fake_memory() { return memory_; }
   // Lengths of all steps so far.

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "http/endpoints/endpoints.h"
@@ -16,35 +17,76 @@ std::string_view phase_name(RequestPhase phase) {
       return "prefill";
     case RequestPhase::kDecode:
       return "decode";
+    case RequestPhase::kPaused:
+      return "paused";
   }
   return "";
 }
 
-Result<HttpResponse> cancel(const HttpRequest& request, const Api& api) {
-  TRY_ASSIGN(const auto service, api.host.service());
+// What the calls of this file share: a body with the id of a request, and perhaps a number.
+struct Named {
+  std::string id;
+  uint64_t sequence = 0;
+};
+Result<Named> read_named(const HttpRequest& request, const Api& api, bool with_sequence) {
   TRY_ASSIGN(const Json body, parse_body(request, api));
   FieldReader fields(body, "");
+  Named named;
   const auto id = fields.string("request_id", 256);
   // An empty id must never mean "whatever runs".
   if (!id || id->empty()) fields.fail("request_id", id ? "request_id is empty" : "request_id is missing");
+  named.id = id.value_or("");
+  if (with_sequence) {
+    const auto sequence = fields.integer("sequence", 0, INT64_MAX);
+    if (!sequence) fields.fail("sequence", "sequence is missing");
+    named.sequence = static_cast<uint64_t>(sequence.value_or(0));
+  }
   for (const std::string& name : fields.unknown()) fields.fail(name, fmt::format("there is no field \"{}\"", name));
   TRY(fields.check());
-  if (auto cancelled = service->cancel(*id); !cancelled) {
-    Error error = cancelled.error();
-    error.param = "request_id";
-    if (error.code == ErrorCode::kNotFound) error.reason = "request_not_found";
-    return error;
-  }
-  HttpResponse response;
-  response.body = dump_json(Json::object({{"request_id", *id}, {"cancelled", true}}));
-  return response;
+  return named;
+}
+
+// {"request_id": …, DONE: true}
+HttpResponse control(const HttpRequest& request, const Api& api, bool with_sequence, const char* done,
+                     const std::function<Result<void>(ChatService&, const Named&)>& act) {
+  const auto answer = [&]() -> Result<HttpResponse> {
+    TRY_ASSIGN(const auto service, api.host.service());
+    TRY_ASSIGN(const Named named, read_named(request, api, with_sequence));
+    if (auto acted = act(*service, named); !acted) {
+      Error error = acted.error();
+      if (error.param.empty()) error.param = "request_id";
+      if (error.code == ErrorCode::kNotFound) error.reason = "request_not_found";
+      return error;
+    }
+    HttpResponse response;
+    response.body = dump_json(Json::object({{"request_id", named.id}, {done, true}}));
+    return response;
+  };
+  auto response = answer();
+  return response ? std::move(*response) : error_response(response.error());
 }
 
 }  // namespace
 
 HttpResponse post_cancel(const HttpRequest& request, const Api& api) {
-  auto response = cancel(request, api);
-  return response ? std::move(*response) : error_response(response.error());
+  return control(request, api, false, "cancelled",
+                 [](ChatService& service, const Named& named) { return service.cancel(named.id); });
+}
+
+HttpResponse post_flow_ack(const HttpRequest& request, const Api& api) {
+  return control(request, api, true, "acknowledged", [](ChatService& service, const Named& named) {
+    return service.acknowledge(named.id, named.sequence);
+  });
+}
+
+HttpResponse post_pause(const HttpRequest& request, const Api& api) {
+  return control(request, api, false, "paused",
+                 [](ChatService& service, const Named& named) { return service.pause(named.id); });
+}
+
+HttpResponse post_resume(const HttpRequest& request, const Api& api) {
+  return control(request, api, false, "resumed",
+                 [](ChatService& service, const Named& named) { return service.resume(named.id); });
 }
 
 HttpResponse get_generation_status(const HttpRequest& request, const Api& api) {
@@ -62,6 +104,8 @@ HttpResponse get_generation_status(const HttpRequest& request, const Api& api) {
     entry["completion_tokens"] = status.completion_tokens;
     entry["draft_n"] = status.drafted_tokens;
     entry["draft_n_accepted"] = status.accepted_tokens;
+    entry["sequence"] = status.sequence;
+    entry["steps"] = status.steps;
     entry["age_ms"] = status.age_ms;
     list.push_back(std::move(entry));
   }

@@ -27,6 +27,11 @@ HttpResponse post_detokenize(const HttpRequest& request, const Api& api);
 HttpResponse post_apply_template(const HttpRequest& request, const Api& api);
 
 HttpResponse post_cancel(const HttpRequest& request, const Api& api);
+HttpResponse post_flow_ack(const HttpRequest& request, const Api& api);
+HttpResponse post_pause(const HttpRequest& request, const Api& api);
+HttpResponse post_resume(const HttpRequest& request, const Api& api);
+HttpResponse post_cache_clear(const HttpRequest& request, const Api& api);
+HttpResponse get_cache_status(const HttpRequest& request, const Api& api);
 HttpResponse get_generation_status(const HttpRequest& request, const Api& api);
 
 }  // namespace hocket

@@ -4,6 +4,7 @@
 #include "engine/process_usage.h"
 #include "http/endpoints/endpoints.h"
 #include "http/prometheus.h"
+#include "http/service_json.h"
 
 namespace hocket {
 namespace {
@@ -69,6 +70,19 @@ void add_requests(PrometheusText& text, const ServiceMetrics& all) {
   text.histogram("hocket_request_seconds", "From the request to the end of the reply.", all.total_s);
 }
 
+void add_cache(PrometheusText& text, const CacheReport& report) {
+  text.single("hocket_cache_entries", "gauge", "Kept prompts.", static_cast<double>(report.prefixes.n_entries));
+  text.single("hocket_cache_tokens", "gauge", "Tokens of kept prompts, shared beginnings counted once.",
+              static_cast<double>(report.prefixes.n_tokens));
+  text.single("hocket_cache_evictions_total", "counter", "Kept prompts that made room for others.",
+              static_cast<double>(report.prefixes.n_evicted));
+  text.family("hocket_cache_lookups_total", "counter", "Prompts, by what was kept of them.");
+  for (std::size_t i = 0; i < kCacheStatuses; ++i) {
+    text.sample({{"status", cache_status_name(static_cast<CacheStatus>(i))}},
+                static_cast<double>(report.prefixes.n_found[i]));
+  }
+}
+
 }  // namespace
 
 HttpResponse get_metrics(const HttpRequest& request, const Api& api) {
@@ -84,6 +98,7 @@ HttpResponse get_metrics(const HttpRequest& request, const Api& api) {
   if (const auto service = api.host.service()) {
     add_model(text, (*service)->info());
     add_requests(text, (*service)->metrics());
+    add_cache(text, (*service)->cache());
   }
   HttpResponse response;
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";

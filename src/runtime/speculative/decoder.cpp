@@ -50,54 +50,71 @@ Result<std::vector<TokenId>> SpeculativeDecoder::draft(std::size_t n_most, const
   return std::move(draft.tokens);
 }
 
-Result<void> SpeculativeDecoder::verify(std::span<const TokenId> tokens, const Draw& draw, std::size_t& n_used) {
+Result<std::span<const TokenId>> SpeculativeDecoder::prepare(std::size_t n_most, const CancelToken& cancel,
+                                                             const std::function<Result<void>()>& check) {
+  CHECK(n_most > 0 && runner_->memory().length(seq_) + 1 == history_.size());
+  if (!tokens_.empty()) return std::span<const TokenId>(tokens_);
+  TRY_ASSIGN(const std::vector<TokenId> drafted, draft(n_most, cancel, check));
+  TRY_ASSIGN(rollback_, Rollback::before(*runner_, seq_, 1 + drafted.size()));
+  tokens_ = {history_.back()};
+  tokens_.insert(tokens_.end(), drafted.begin(), drafted.end());
+  return std::span<const TokenId>(tokens_);
+}
+
+Result<void> SpeculativeDecoder::verify(const StepRows& rows, const Draw& draw) {
   while (true) {
-    const std::size_t row = n_used++;
-    TRY_ASSIGN(const Drawn drawn, draw(runner_->output(row)));
+    const std::size_t row = n_used_++;
+    TRY_ASSIGN(const Drawn drawn, draw(rows.output(row)));
     history_.push_back(drawn.id);
-    const bool matches = row + 1 < tokens.size() && drawn.id == tokens[row + 1];
+    const bool matches = row + 1 < tokens_.size() && drawn.id == tokens_[row + 1];
     if (matches) ++counts_.n_accepted;
     if (drawn.last || !matches) return {};
   }
 }
 
-Result<void> SpeculativeDecoder::tell_source(std::span<const TokenId> tokens, std::size_t n_used) {
-  std::vector<TargetRow> rows(n_used);
+Result<void> SpeculativeDecoder::tell_source(const StepRows& rows) {
+  std::vector<TargetRow> used(n_used_);
   const bool hidden = source_->traits().hidden;
-  for (std::size_t i = 0; i < n_used; ++i)
-    rows[i] = {runner_->output(i), hidden ? runner_->hidden(i) : std::span<const float>()};
+  for (std::size_t i = 0; i < n_used_; ++i)
+    used[i] = {rows.output(i), hidden ? rows.hidden(i) : std::span<const float>()};
   TargetStep step;
-  step.first_position = runner_->memory().length(seq_) - tokens.size();
-  step.tokens = tokens.first(n_used);
-  step.rows = rows;
-  step.n_drafted = tokens.size() - 1;
+  step.first_position = runner_->memory().length(seq_) - tokens_.size();
+  step.tokens = std::span(tokens_).first(n_used_);
+  step.rows = used;
+  step.n_drafted = tokens_.size() - 1;
   return source_->accept(step);
+}
+
+Result<void> SpeculativeDecoder::take(const StepRows& rows, const Draw& draw) {
+  CHECK(!tokens_.empty() && rows.n_outputs() == tokens_.size());
+  const std::size_t n_drafted = tokens_.size() - 1, n_accepted_before = counts_.n_accepted;
+  ++counts_.n_steps;
+  counts_.n_drafted += n_drafted;
+  n_used_ = 0;
+  const Result<void> drawn = verify(rows, draw);
+  if (n_drafted > 0) length_.observe(n_drafted, counts_.n_accepted - n_accepted_before);
+  const Result<void> told = tell_source(rows);
+  TRY(drawn);
+  return told;
+}
+
+Result<void> SpeculativeDecoder::settle(const CancelToken& cancel) {
+  if (!rollback_) return {};
+  const std::vector<TokenId> tokens = std::exchange(tokens_, {});
+  const Rollback rollback = *std::exchange(rollback_, std::nullopt);
+  return rollback.keep(tokens, n_used_, cancel);
 }
 
 Result<void> SpeculativeDecoder::step(std::size_t n_most, const Draw& draw, const CancelToken& cancel,
                                       const std::function<Result<void>()>& check) {
-  CHECK(n_most > 0 && runner_->memory().length(seq_) + 1 == history_.size());
-  std::vector<TokenId> tokens{history_.back()};
-  TRY_ASSIGN(const std::vector<TokenId> drafted, draft(n_most, cancel, check));
-  tokens.insert(tokens.end(), drafted.begin(), drafted.end());
+  TRY_ASSIGN(const std::span<const TokenId> tokens, prepare(n_most, cancel, check));
   std::vector<BatchToken> batch;
   for (const TokenId id : tokens) batch.push_back({id, seq_, true});
-
-  TRY_ASSIGN(Rollback rollback, Rollback::before(*runner_, seq_, batch.size()));
-  const auto output = source_->traits().hidden ? StepOutput::kLogitsAndHidden : StepOutput::kLogits;
-  TRY(runner_->step(batch, output, cancel));
-  ++counts_.n_steps;
-  counts_.n_drafted += drafted.size();
-  const std::size_t n_accepted_before = counts_.n_accepted;
-  std::size_t n_used = 0;
-  const Result<void> drawn = verify(tokens, draw, n_used);
-  if (!drafted.empty()) length_.observe(drafted.size(), counts_.n_accepted - n_accepted_before);
-
-  // The source sees the rows before a second step may overwrite them.
-  const Result<void> told = tell_source(tokens, n_used);
-  TRY(rollback.keep(tokens, n_used, cancel));
-  TRY(drawn);
-  return told;
+  TRY(runner_->step(batch, output(), cancel));
+  // The source sees the rows before settling may overwrite them; the sequence is cut whatever happened.
+  const Result<void> taken = take(StepRows(*runner_, batch.size()), draw);
+  TRY(settle(cancel));
+  return taken;
 }
 
 }  // namespace hocket

@@ -3,6 +3,9 @@
 //   SpeculativeDecoder decoder(runner, seq, source, settings, history);
 //   while (!generation.ended()) TRY(decoder.step(n_left, draw, cancel, check));
 //
+// Or, where the step is shared with other sequences: prepare(), a step with those tokens in it, take(), and settle()
+// when nobody reads rows of that step any more.
+//
 // Each step evaluates the token drawn last and a draft of what may follow it, then draws row by row with the sequence's
 // own sampler, constraint and limits, as long as the drawn token is the draft's. So every token comes from the model's
 // own distribution and takes the same random numbers as without drafts; only the shapes of the steps, and with them the
@@ -27,6 +30,8 @@
 #include "lm/runner.h"
 #include "runtime/speculative/draft_length.h"
 #include "runtime/speculative/draft_source.h"
+#include "runtime/speculative/rollback.h"
+#include "runtime/step_rows.h"
 
 namespace hocket {
 
@@ -59,15 +64,25 @@ class SpeculativeDecoder {
   Result<void> step(std::size_t n_most, const Draw& draw, const CancelToken& cancel,
                     const std::function<Result<void>()>& check);
 
+  // The parts of step(). The tokens of the next step, for each of which a row is wanted; the same until take().
+  Result<std::span<const TokenId>> prepare(std::size_t n_most, const CancelToken& cancel,
+                                           const std::function<Result<void>()>& check);
+  std::span<const TokenId> prepared() const { return tokens_; }
+  Result<void> take(const StepRows& rows, const Draw& draw);
+  // Takes back what was not drawn; may need a step of its own.
+  Result<void> settle(const CancelToken& cancel);
+  // What prepare()'s step must give.
+  StepOutput output() const { return source_->traits().hidden ? StepOutput::kLogitsAndHidden : StepOutput::kLogits; }
+
   const DraftCounts& counts() const { return counts_; }
   const std::vector<TokenId>& history() const { return history_; }
 
  private:
   Result<std::vector<TokenId>> draft(std::size_t n_most, const CancelToken& cancel,
                                      const std::function<Result<void>()>& check);
-  // Draws from the rows of `tokens` while they hold; n_used counts the rows that were drawn from.
-  Result<void> verify(std::span<const TokenId> tokens, const Draw& draw, std::size_t& n_used);
-  Result<void> tell_source(std::span<const TokenId> tokens, std::size_t n_used);
+  // Draws from the rows while they hold; n_used_ counts those that were drawn from.
+  Result<void> verify(const StepRows& rows, const Draw& draw);
+  Result<void> tell_source(const StepRows& rows);
 
   LmRunner* runner_;
   SeqId seq_;
@@ -76,6 +91,10 @@ class SpeculativeDecoder {
   std::vector<TokenId> history_;
   DraftLength length_;
   DraftCounts counts_;
+  // Between prepare() and settle().
+  std::vector<TokenId> tokens_;
+  std::size_t n_used_ = 0;
+  std::optional<Rollback> rollback_;
 };
 
 }  // namespace hocket

@@ -12,7 +12,8 @@
 
 namespace hocket {
 
-DraftModel::DraftModel(LmRunner& runner, DraftModelOptions options) : runner_(&runner), options_(std::move(options)) {
+DraftModel::DraftModel(LmRunner& runner, DraftModelOptions options, SeqId seq)
+    : runner_(&runner), options_(std::move(options)), seq_(seq) {
   CHECK(options_.n_vocab > 0 && options_.n_vocab <= runner.model().n_vocab());
 }
 
@@ -29,10 +30,10 @@ Result<void> DraftModel::follow(const DraftRequest& request) {
   const std::size_t n_both = std::min(history.size() - 1, tokens_.size());  // the last token's logits are wanted
   const auto end = tokens_.begin() + static_cast<std::ptrdiff_t>(n_both);
   auto n_same = static_cast<std::size_t>(std::mismatch(tokens_.begin(), end, history.begin()).first - tokens_.begin());
-  if (memory.can_truncate(0, n_same)) {
-    TRY(memory.truncate(0, n_same));
+  if (memory.can_truncate(seq_, n_same)) {
+    TRY(memory.truncate(seq_, n_same));
   } else {
-    memory.clear(0);
+    memory.clear(seq_);
     n_same = 0;
   }
   tokens_.resize(n_same);
@@ -42,7 +43,7 @@ Result<void> DraftModel::follow(const DraftRequest& request) {
     tokens_.insert(tokens_.end(), added.begin(), added.end());
     return request.check ? request.check() : Result<void>();
   };
-  return prefill(*runner_, 0, history, hooks, request.cancel);
+  return prefill(*runner_, seq_, history, hooks, request.cancel);
 }
 
 std::pair<TokenId, float> DraftModel::best() const {
@@ -68,7 +69,7 @@ Result<Draft> DraftModel::propose(const DraftRequest& request) {
     draft.p.push_back(p);
     const bool ends = std::find(options_.ends.begin(), options_.ends.end(), id) != options_.ends.end();
     if (ends || draft.tokens.size() == n_max) break;
-    const BatchToken next{id, 0, true};
+    const BatchToken next{id, seq_, true};
     TRY(runner_->step(std::span(&next, 1), StepOutput::kLogits, request.cancel));
     tokens_.push_back(id);
   }

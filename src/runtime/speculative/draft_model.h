@@ -25,8 +25,8 @@ struct DraftModelOptions {
 class DraftModel final : public DraftSource {
  public:
   static constexpr std::size_t kLongest = 3;  // draft, unless the user says otherwise
-  // Uses sequence 0 of the runner, which must have room for histories as long as the target's.
-  DraftModel(LmRunner& runner, DraftModelOptions options);
+  // Uses sequence `seq` of the runner, which must have room there for histories as long as the target's.
+  DraftModel(LmRunner& runner, DraftModelOptions options, SeqId seq = 0);
 
   DraftTraits traits() const override {
     return {.n_max = kLongest, .token_cost = options_.token_cost, .acceptance = 0.7};
@@ -44,6 +44,7 @@ class DraftModel final : public DraftSource {
 
   LmRunner* runner_;
   DraftModelOptions options_;
+  SeqId seq_;
   std::vector<TokenId> tokens_;  // of the sequence
 };
 

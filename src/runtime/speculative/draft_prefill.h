@@ -1,17 +1,17 @@
-// runtime/speculative/draft_prefill.h: evaluates a prompt so that what drafts for it follows.
+// runtime/speculative/draft_prefill.h: tells a source of drafts about chunks of the prompt.
 //
 // Threads  one user at a time.
-// Errors   those of prefill() and of the source.
-// Cost     prefill(), and for sources that need hidden states the final norm of every token and the source's own steps.
+// Errors   those of the source.
+// Cost     nothing for sources that need no hidden states, else the source's own steps.
 #pragma once
 
-#include "runtime/generation.h"
 #include "runtime/speculative/draft_source.h"
+#include "runtime/step_rows.h"
 
 namespace hocket {
 
-// As prefill(). `source` may be nullptr; otherwise it has begun with the tokens that the sequence holds.
-Result<void> prefill_for_drafts(LmRunner& runner, SeqId seq, std::span<const TokenId> tokens, const PrefillHooks& hooks,
-                                DraftSource* source, const CancelToken& cancel);
+// After a step that evaluated `tokens` from first_position on; with hidden states where the source needs them.
+Result<void> tell_of_prompt(DraftSource& source, const StepRows& rows, std::size_t first_position,
+                            std::span<const TokenId> tokens);
 
 }  // namespace hocket

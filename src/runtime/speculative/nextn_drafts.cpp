@@ -7,8 +7,9 @@
 
 namespace hocket {
 
-NextnDrafts::NextnDrafts(LmRunner& runner, NextnDraftOptions options)
-    : runner_(&runner), options_(std::move(options)), pending_(options_.n_embd, 0.0f) {
+NextnDrafts::NextnDrafts(LmRunner& runner, NextnDraftOptions options, SeqId seq)
+    : runner_(&runner), options_(std::move(options)), seq_(seq), pending_(options_.n_embd, 0.0f) {
+  if (options_.n_chunk == 0) options_.n_chunk = runner.options().n_batch;
   CHECK(options_.n_embd > 0);
 }
 
@@ -16,15 +17,15 @@ Result<void> NextnDrafts::begin(std::size_t n_kept) {
   generating_ = false;
   marks_.erase(marks_.upper_bound(n_kept), marks_.end());
   const auto mark = marks_.find(n_kept);
-  lost_ = n_kept > 0 && (mark == marks_.end() || !runner_->memory().can_truncate(0, n_kept));
+  lost_ = n_kept > 0 && (mark == marks_.end() || !runner_->memory().can_truncate(seq_, n_kept));
   if (lost_ || n_kept == 0) {
-    runner_->memory().clear(0);
+    runner_->memory().clear(seq_);
     marks_.clear();
     pending_.assign(options_.n_embd, 0.0f);
     true_ = 0;
     return {};
   }
-  TRY(runner_->memory().truncate(0, n_kept));
+  TRY(runner_->memory().truncate(seq_, n_kept));
   pending_ = mark->second;
   true_ = n_kept;
   return {};
@@ -40,7 +41,7 @@ Result<Draft> NextnDrafts::propose(const DraftRequest& request) {
   std::vector<float> from = pending_;
   while (draft.tokens.size() < request.n_max && length() < runner_->options().n_ctx) {
     if (request.check) TRY(request.check());
-    const BatchToken one{token, 0, true};
+    const BatchToken one{token, seq_, true};
     TRY(runner_->step_from(from, std::span(&one, 1), StepOutput::kLogitsAndHidden, request.cancel));
     if (draft.tokens.empty()) true_ = length();
     const std::span<const float> row = runner_->output(0).first(std::min(options_.n_vocab, runner_->output(0).size()));
@@ -68,13 +69,13 @@ Result<void> NextnDrafts::accept(const TargetStep& step) {
     lost_ = true;
     return {};
   }
-  TRY(runner_->memory().truncate(0, keep));
+  TRY(runner_->memory().truncate(seq_, keep));
   const std::size_t first = keep - step.first_position;
   std::vector<BatchToken> batch;
   std::vector<float> before;
   for (std::size_t i = first; i < step.tokens.size(); ++i) {
     CHECK(step.rows[i].hidden.size() == options_.n_embd);
-    batch.push_back({step.tokens[i], 0, false});
+    batch.push_back({step.tokens[i], seq_, false});
     const std::span<const float> row = i == 0 ? std::span<const float>(pending_) : step.rows[i - 1].hidden;
     before.insert(before.end(), row.begin(), row.end());
   }
@@ -82,7 +83,7 @@ Result<void> NextnDrafts::accept(const TargetStep& step) {
   pending_.assign(step.rows.back().hidden.begin(), step.rows.back().hidden.end());
   true_ = length();
   marks_.erase(marks_.upper_bound(step.first_position), marks_.end());
-  if (true_ % runner_->options().n_batch == 0) marks_[true_] = pending_;
+  if (true_ % options_.n_chunk == 0) marks_[true_] = pending_;
   return {};
 }
 

@@ -12,7 +12,7 @@ Result<Rollback> Rollback::before(LmRunner& runner, SeqId seq, std::size_t n_tok
   return rollback;
 }
 
-Result<void> Rollback::keep(std::span<const TokenId> tokens, std::size_t n_kept, const CancelToken& cancel) {
+Result<void> Rollback::keep(std::span<const TokenId> tokens, std::size_t n_kept, const CancelToken& cancel) const {
   SequenceMemory& memory = runner_->memory();
   CHECK(n_kept > 0 && n_kept <= tokens.size() && memory.length(seq_) == length_ + tokens.size());
   if (n_kept == tokens.size()) return {};

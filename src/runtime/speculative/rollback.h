@@ -31,7 +31,7 @@ class Rollback {
   // n_tokens: of the step to come; one token never goes back.
   static Result<Rollback> before(LmRunner& runner, SeqId seq, std::size_t n_tokens);
   // `tokens` are those of the step, of which the first n_kept stay.
-  Result<void> keep(std::span<const TokenId> tokens, std::size_t n_kept, const CancelToken& cancel);
+  Result<void> keep(std::span<const TokenId> tokens, std::size_t n_kept, const CancelToken& cancel) const;
 
  private:
   Rollback(LmRunner& runner, SeqId seq) : runner_(&runner), seq_(seq), length_(runner.memory().length(seq)) {}

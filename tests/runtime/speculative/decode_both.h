@@ -46,6 +46,21 @@ inline SamplingParams greedy() {
   return params;
 }
 
+// As prefill(). `source` may be nullptr; otherwise it has begun with the tokens that the sequence holds.
+inline Result<void> prefill_for_drafts(LmRunner& runner, SeqId seq, std::span<const TokenId> tokens,
+                                       DraftSource* source, const CancelToken& cancel) {
+  PrefillHooks hooks;
+  if (source && source->traits().hidden) hooks.output = StepOutput::kLogitsAndHidden;
+  std::size_t first = runner.memory().length(seq);
+  hooks.on_progress = [&](std::size_t n_done) -> Result<void> {
+    const auto chunk = tokens.subspan(first, n_done - first);
+    if (source) TRY(tell_of_prompt(*source, StepRows(runner, chunk.size()), first, chunk));
+    first = n_done;
+    return {};
+  };
+  return prefill(runner, seq, tokens, hooks, cancel);
+}
+
 // `source` nullptr: one token a step.
 inline Outcome decode(LmRunner& runner, const Tokenizer& tokenizer, const Task& task, DraftSource* source,
                       const CancelToken& cancel = {}) {
@@ -54,7 +69,7 @@ inline Outcome decode(LmRunner& runner, const Tokenizer& tokenizer, const Task& 
   if (source) {
     EXPECT_TRUE(source->begin(0).ok());
   }
-  const auto filled = prefill_for_drafts(runner, 0, task.prompt, {}, source, cancel);
+  const auto filled = prefill_for_drafts(runner, 0, task.prompt, source, cancel);
   EXPECT_TRUE(filled.ok()) << filled.error().message;
   auto sampler = Sampler::create(task.sampling, tokenizer, runner.model().n_vocab(), runner.options().n_ctx);
   EXPECT_TRUE(sampler.ok()) << sampler.error().message;

@@ -205,7 +205,7 @@ TEST(SpeculativeNextnGolden, AcceptsWhatTheReferenceAccepted) {
     const std::vector<TokenId> prompt = entry["prompt_ids"];
     const std::span<const TokenId> before = std::span(prompt).first(prompt.size() - 1);
     ASSERT_TRUE(drafts.begin(0).ok());
-    ASSERT_TRUE(prefill_for_drafts(*runner, 0, before, {}, &drafts, {}).ok());
+    ASSERT_TRUE(prefill_for_drafts(*runner, 0, before, &drafts, {}).ok());
     Tokens history = prompt, generated;
     for (const auto& step : entry["steps"]) {
       const std::size_t n_before = history.size();

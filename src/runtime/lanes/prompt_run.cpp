@@ -1,0 +1,73 @@
+#include "runtime/lanes/prompt_run.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/check.h"
+#include "runtime/speculative/draft_prefill.h"
+
+namespace hocket {
+
+PromptRun::PromptRun(LaneMemory& memory, SeqId seq, std::span<const TokenId> tokens, std::string tenant,
+                     const PromptRunOptions& options)
+    : memory_(&memory), seq_(seq), tokens_(tokens), tenant_(std::move(tenant)), options_(options) {
+  CHECK(!tokens.empty());
+}
+
+Result<void> PromptRun::start() {
+  found_.status = CacheStatus::kDisabled;
+  if (!options_.reuse) return {};
+  TRY_ASSIGN(found_, memory_->prefixes().restore(seq_, tokens_, tenant_, options_.any_lineage));
+  n_done_ = found_.n_tokens;
+  n_strict_ = found_.n_strict;
+  last_row_.assign(found_.last_row.begin(), found_.last_row.end());
+  return {};
+}
+
+std::size_t PromptRun::chunk_end() const {
+  const std::size_t n_chunk = memory_->n_chunk();
+  return std::min((n_done_ / n_chunk + 1) * n_chunk, tokens_.size());
+}
+
+StepWish PromptRun::wish() const {
+  StepWish wish{StepWish::Kind::kPrefill, chunk_end() - n_done_, options_.output};
+  if (source_ && source_->traits().hidden) wish.output = StepOutput::kLogitsAndHidden;
+  return wish;
+}
+
+void PromptRun::add_to(std::vector<BatchToken>& batch) const {
+  for (std::size_t i = n_done_; i < chunk_end(); ++i)
+    batch.push_back({tokens_[i], seq_, options_.every_row || i + 1 == tokens_.size()});
+}
+
+Result<void> PromptRun::take(const StepRows& rows) {
+  const std::size_t first = std::exchange(n_done_, chunk_end());
+  if (source_) TRY(tell_of_prompt(*source_, rows, first, tokens_.subspan(first, n_done_ - first)));
+  if (n_strict_ == first) n_strict_ = n_done_;
+  if (complete()) {
+    const std::span<const float> row = rows.output(rows.n_outputs() - 1);
+    last_row_.assign(row.begin(), row.end());
+  }
+  if (options_.reuse) remember();
+  return {};
+}
+
+void PromptRun::remember() {
+  PrefixCache& prefixes = memory_->prefixes();
+  if (complete()) {
+    prefixes.record(seq_, tokens_, tenant_, {n_strict_, n_done_}, last_row_);
+    return;
+  }
+  const std::size_t n_chunk = memory_->n_chunk();
+  if (n_strict_ != n_done_ || n_done_ % n_chunk != 0) return;
+  // The last border for the next turn of a conversation, whose prompt differs from this one near its end: memories that
+  // forget (windows) or cannot be cut (recurrence) return to it. Others that begin alike part from it earlier; marks at
+  // powers of two leave them at least half of what they share.
+  constexpr std::size_t kTail = 16;
+  const std::size_t last = tokens_.size() > kTail ? (tokens_.size() - kTail) / n_chunk * n_chunk : 0;
+  if (n_done_ == last) prefixes.record(seq_, tokens_.first(n_done_), tenant_, {n_done_, n_done_}, {});
+  if (std::has_single_bit(n_done_ / n_chunk)) memory_->runner().memory().checkpoint(seq_);
+}
+
+}  // namespace hocket

@@ -1,0 +1,67 @@
+// runtime/lanes/prompt_run.h: one prompt on its way into a sequence, chunk by chunk.
+//
+// Chunks end at multiples of n_chunk whatever was there before, so that a prompt that continues at such a border runs
+// through the same chunks as from an empty sequence.
+//
+// Owns     the row after the last token. Borrows memory, tokens and source.
+// Threads  one user at a time.
+// Errors   start(): those of the memory and the source. take(): those of the source.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/lanes/lane_memory.h"
+#include "runtime/lanes/lane_work.h"
+#include "runtime/speculative/draft_source.h"
+
+namespace hocket {
+
+struct PromptRunOptions {
+  StepOutput output = StepOutput::kLogits;
+  bool every_row = false;    // rows for all tokens, not only for the last
+  bool reuse = true;         // start from what is remembered, and remember this prompt
+  bool any_lineage = false;  // also from places that a cold run would not pass through (prefix_cache.h)
+};
+
+class PromptRun {
+ public:
+  // `seq` is empty.
+  PromptRun(LaneMemory& memory, SeqId seq, std::span<const TokenId> tokens, std::string tenant,
+            const PromptRunOptions& options);
+
+  // Takes what is remembered of it. The source follows the prompt from then on; nullptr: none.
+  Result<void> start();
+  void set_source(DraftSource* source) { source_ = source; }
+
+  CacheStatus status() const { return found_.status; }
+  std::size_t n_cached() const { return found_.n_tokens; }
+  std::size_t n_generated() const { return found_.n_generated; }  // of those: tokens of answers
+  // The first tokens that went through the chunks of a cold run.
+  std::size_t n_strict() const { return n_strict_; }
+  std::size_t n_done() const { return n_done_; }
+  bool complete() const { return n_done_ == tokens_.size(); }
+  StepWish wish() const;
+  void add_to(std::vector<BatchToken>& batch) const;
+  // The chunk's rows; those that were wanted belong to the last n_outputs() of its tokens.
+  Result<void> take(const StepRows& rows);
+  // After the last token, once complete.
+  std::span<const float> last_row() const { return last_row_; }
+
+ private:
+  std::size_t chunk_end() const;
+  void remember();
+
+  LaneMemory* memory_;
+  SeqId seq_;
+  std::span<const TokenId> tokens_;
+  std::string tenant_;
+  PromptRunOptions options_;
+  DraftSource* source_ = nullptr;
+  PrefixCache::Found found_;
+  std::size_t n_done_ = 0, n_strict_ = 0;
+  std::vector<float> last_row_;
+};
+
+}  // namespace hocket
