@@ -37,6 +37,7 @@ class LoadedModel final : public LanguageModel {
 
   void set_summary(ModelSummary summary) { summary_ = std::move(summary); }
   WeightSet& weights() { return *weights_; }
+  const WeightSet& weights() const { return *weights_; }
   const HParams& hparams() const { return hp_; }
   ggml_backend_dev_t device() const { return device_; }
   const KernelTable* kernels() const { return kernels_; }  // nullptr: ggml's

@@ -122,6 +122,7 @@ Tensor StepGraph::attend_flash(Tensor q, Tensor k, Tensor v, const AttendOptions
                                                  options.scale);
     return ggml_reshape_2d(context(), out, out->ne[0] * out->ne[1], out->ne[2]);
   }
+  attends_by_rows_ = false;
   Tensor out = ggml_flash_attn_ext(context(), q, k, v, options.mask, options.scale, 0.0f, options.softcap);
   ggml_prec_set_acc(out, GGML_PREC_F32);
   if (options.sinks) ggml_flash_attn_ext_add_sinks(out, options.sinks);
@@ -129,6 +130,7 @@ Tensor StepGraph::attend_flash(Tensor q, Tensor k, Tensor v, const AttendOptions
 }
 
 Tensor StepGraph::attend_exact(Tensor q, Tensor k, Tensor v, const AttendOptions& options) {
+  attends_by_rows_ = false;
   Tensor scores = ggml_mul_mat(context(), k, q);  // [n_kv, n_queries, n_head]
   ggml_prec_set_acc(scores, GGML_PREC_F32);
   float scale = options.scale;

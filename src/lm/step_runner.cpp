@@ -108,6 +108,9 @@ Result<std::unique_ptr<StepRunner>> StepRunner::create(const LoadedModel& model,
               part.graph_options(uses_flash_attention(options), options.n_ctx, 1, model.kernels()));
   part.build(g);
   TRY(runner->executor_->reserve(g.graph()));
+  // ggml's products choose the order of their sums by the size of a batch.
+  runner->rows_independent_ =
+      model.weights().all_packed() && g.attends_by_rows() && !runner->memory_->recurrent().any();
   return runner;
 }
 

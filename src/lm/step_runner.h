@@ -34,6 +34,7 @@ class StepRunner final : public LmRunner {
   SequenceMemory& memory() override { return *memory_; }
   const LanguageModel& model() const override { return model_; }
   const RunnerOptions& options() const override { return options_; }
+  bool rows_independent() const override { return rows_independent_; }
 
  private:
   // Rows of floats, read back from a step.
@@ -60,6 +61,7 @@ class StepRunner final : public LmRunner {
   std::unique_ptr<StepGraph> graph_;  // allocated in executor_
   RowsBack results_, hidden_;
   std::size_t n_outputs_ = 0;
+  bool rows_independent_ = false;
 };
 
 }  // namespace hocket

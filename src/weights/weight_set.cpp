@@ -187,6 +187,12 @@ bool WeightSet::pack(Slot& slot) const {
   return true;
 }
 
+bool WeightSet::all_packed() const {
+  return std::all_of(slots_.begin(), slots_.end(), [](const auto& slot) {
+    return slot->packed || (slot->use != Use::kProduct && slot->use != Use::kHeads);
+  });
+}
+
 std::string WeightSet::kernels() const {
   std::map<std::string, std::set<std::string>> types;
   for (const auto& slot : slots_)

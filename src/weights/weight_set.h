@@ -68,6 +68,8 @@ class WeightSet {
   std::size_t n_declared() const { return slots_.size(); }
   // Which code computes the products: "avx512-vnni: q4_0, q6_K; ggml: f32".
   std::string kernels() const;
+  // Whether every weight of products is packed for our own kernels.
+  bool all_packed() const;
 
   // progress(0..1) may return false to cancel.
   Result<void> load(const std::function<bool(float)>& progress);

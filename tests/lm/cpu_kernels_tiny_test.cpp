@@ -172,6 +172,12 @@ TEST(CpuKernelsOfAModel, GiveTheSameBitsInEveryBatch) {
     EXPECT_EQ(in_batches(*model, 7, false, 1), alone) << "seven at a time";
     EXPECT_EQ(in_batches(*model, 13, true, 2), alone) << "beside another sequence";
     EXPECT_EQ(in_batches(*model, 1, true, 1), alone) << "each beside one of another sequence";
+    EXPECT_TRUE((*LmRunner::create(*model, runner_options()))->rows_independent());
+    RunnerOptions exact = runner_options();
+    exact.flash_attention = FlashAttention::kOff;
+    EXPECT_FALSE((*LmRunner::create(*model, exact))->rows_independent()) << "ggml's products of keys and queries";
+    const auto ggml = load(image(c.arch, c.type), "ggml");
+    EXPECT_FALSE((*LmRunner::create(*ggml, runner_options()))->rows_independent());
   }
 }
 

@@ -90,8 +90,9 @@ std::vector<std::vector<float>> run_steps(Bench& bench, const LayerMemory& layer
                   x[s].begin() + static_cast<std::ptrdiff_t>(first + step[s] * n_embd));
     }
     const StepPlacement placement = *memory->place(seqs);
-    StepGraph g(step_shape(placement, seqs.size(), seqs.size(), StepOutput::kLogits), *memory,
-                {.flash_attention = flash, .max_nodes = 1024, .n_activation = static_cast<int64_t>(n_embd)});
+    StepGraph g(
+        step_shape(placement, seqs.size(), seqs.size(), StepOutput::kLogits), *memory,
+        {.flash_attention = flash, .max_nodes = 1024, .n_ctx = 256, .n_activation = static_cast<int64_t>(n_embd)});
     g.set_result(build(g, g.activations()));
     EXPECT_TRUE(bench.executor->allocate(g.graph()).ok());
     const std::vector<int32_t> tokens(seqs.size(), 0);
