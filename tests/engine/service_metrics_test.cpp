@@ -53,6 +53,7 @@ TEST_F(ServiceMetricsTest, CountsHowRequestsEnd) {
 }
 
 TEST_F(ServiceMetricsTest, CountsWhatWaitsIsCancelledOrRefused) {
+  options.n_parallel = 1;
   options.max_queue = 1;
   gate.close();
   start_saying("one");
