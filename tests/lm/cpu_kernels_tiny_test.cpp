@@ -17,14 +17,14 @@ namespace hocket::test {
 namespace {
 
 // A file whose matrices have the type, or the values of that type in F32; the table of a tied head, too.
-std::vector<std::byte> image(const std::string& arch, ggml_type type, bool in_f32 = false) {
+std::vector<std::byte> image(const std::string& arch, ggml_type type, bool in_f32 = false, uint64_t seed = 3) {
   Metadata metadata = *tiny_metadata(arch);
   metadata.set(arch + ".embedding_length", int64_t{256});
   metadata.set(arch + ".feed_forward_length", int64_t{256});
   metadata.set(arch + ".attention.key_length", int64_t{64});
   metadata.set(arch + ".attention.value_length", int64_t{64});
   metadata.set(arch + ".expert_feed_forward_length", int64_t{256});
-  auto source = std::make_shared<SyntheticWeights>(3);
+  auto source = std::make_shared<SyntheticWeights>(seed);
   LoadedModel::DeclareOptions options;
   options.n_vocab = kTinyVocab;
   options.device = *find_device("");
@@ -98,22 +98,30 @@ struct TypeCase {
 
 class CpuKernels : public testing::TestWithParam<TypeCase> {};
 
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
 // The median of the rows' NMSE. Where two experts are nearly equal, rounding may make a row choose the other one.
 double median_nmse(std::span<const float> got, std::span<const float> expected) {
   std::vector<double> rows;
   for (std::size_t at = 0; at + kTinyVocab <= expected.size(); at += kTinyVocab)
     rows.push_back(nmse(got.subspan(at, kTinyVocab), expected.subspan(at, kTinyVocab)));
-  std::nth_element(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(rows.size() / 2), rows.end());
-  return rows[rows.size() / 2];
+  return median(std::move(rows));
 }
 
-// Both sides round the activations to 8 bits, each in its own way: an NMSE of about 1e-5 a product.
+// Both sides round the activations to 8 bits, each in its own way: an NMSE of about 1e-5 a product. A choice of another
+// expert early on moves most rows of a model, on either side alike: the median of several models does not follow it.
 TEST_P(CpuKernels, AreAsNearToTheValuesOfTheWeightsAsGgmls) {
-  const auto file = image(GetParam().arch, GetParam().type);
-  const auto exact = logits(*load(image(GetParam().arch, GetParam().type, /*in_f32=*/true), "ggml"));
-  const double ours = median_nmse(logits(*load(file, "auto")), exact);
-  const double ggmls = median_nmse(logits(*load(file, "ggml")), exact);
-  EXPECT_LE(ours, std::min(1.5 * ggmls, 2e-3)) << "ggml's: " << ggmls;
+  std::vector<double> ours, ggmls;
+  for (const uint64_t seed : {1, 2, 3, 4, 5}) {
+    const auto file = image(GetParam().arch, GetParam().type, false, seed);
+    const auto exact = logits(*load(image(GetParam().arch, GetParam().type, /*in_f32=*/true, seed), "ggml"));
+    ours.push_back(median_nmse(logits(*load(file, "auto")), exact));
+    ggmls.push_back(median_nmse(logits(*load(file, "ggml")), exact));
+  }
+  EXPECT_LE(median(ours), std::min(1.5 * median(ggmls), 2e-3)) << "ggml's: " << median(ggmls);
 }
 
 TEST_P(CpuKernels, AreTheSameOnEveryInstructionSet) {
@@ -134,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Types, CpuKernels,
                                          TypeCase{"qwen3", GGML_TYPE_Q8_0}, TypeCase{"qwen3", GGML_TYPE_Q4_K},
                                          TypeCase{"qwen3", GGML_TYPE_Q5_K}, TypeCase{"qwen3", GGML_TYPE_Q6_K},
                                          TypeCase{"gemma3", GGML_TYPE_Q8_0}, TypeCase{"qwen3moe", GGML_TYPE_Q4_0},
-                                         TypeCase{"qwen3moe", GGML_TYPE_Q4_K}),
+                                         TypeCase{"qwen3moe", GGML_TYPE_Q4_K}, TypeCase{"gpt-oss", GGML_TYPE_Q8_0}),
                          [](const auto& test) {
                            return test_name(test.param.arch) + "_" + ggml_type_name(test.param.type);
                          });
