@@ -1,4 +1,6 @@
 // Requests with drafts: the same answers, and the numbers that tell what drafts did.
+#include <algorithm>
+
 #include "engine/service_fixture.h"
 #include "runtime/speculative/draft_model.h"
 
