@@ -65,7 +65,7 @@ TEST(SynthPlan, ResolvesLikeEveryGolden) {
     EXPECT_EQ(plan.shift, expected["shift"].get<float>()) << note;
     EXPECT_EQ(plan.n_frames, expected["T"].get<int64_t>()) << note;
     EXPECT_EQ(plan.duration_s, expected["duration"].get<float>()) << note;
-    EXPECT_EQ(plan.instruction, expected["instruction"]) << note;
+    EXPECT_EQ(plan.instruction, expected["instruction"].get<std::string>()) << note;
     EXPECT_EQ(plan.switch_step.has_value(), !expected["switch_step"].is_null()) << note;
     if (plan.switch_step) {
       EXPECT_EQ(*plan.switch_step, expected["switch_step"].get<std::size_t>()) << note;
