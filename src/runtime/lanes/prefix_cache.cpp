@@ -68,6 +68,16 @@ Result<PrefixCache::Found> PrefixCache::restore(SeqId target, std::span<const To
     found.n_generated = n_best - std::min(n_best, best->lineage.n_prompt);
     if (n_best == tokens.size()) found.last_row = best->last_row;
   }
+  return counted(found);
+}
+
+PrefixCache::Found PrefixCache::pass_over() {
+  Found found;
+  found.status = CacheStatus::kDisabled;
+  return counted(found);
+}
+
+PrefixCache::Found PrefixCache::counted(const Found& found) {
   const std::lock_guard lock(mutex_);
   ++stats_.n_found[static_cast<std::size_t>(found.status)];
   stats_.n_tokens_found += found.n_tokens;

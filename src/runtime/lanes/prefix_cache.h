@@ -73,6 +73,9 @@ class PrefixCache {
   // Fills the empty sequence `target` with the longest usable beginning of `tokens`. any_lineage: see above.
   Result<Found> restore(SeqId target, std::span<const TokenId> tokens, const std::string& tenant, bool any_lineage);
 
+  // For a prompt that is to take nothing: it is counted.
+  Found pass_over();
+
   struct Lineage {
     std::size_t n_strict = 0;
     std::size_t n_prompt = 0;  // the rest was generated
@@ -107,6 +110,7 @@ class PrefixCache {
   void erase(Entries::iterator entry);
   std::size_t n_tokens() const;
   void count();
+  Found counted(const Found& found);
 
   SequencePool* sequences_;
   PrefixCacheOptions options_;

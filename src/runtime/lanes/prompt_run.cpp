@@ -16,8 +16,10 @@ PromptRun::PromptRun(LaneMemory& memory, SeqId seq, std::span<const TokenId> tok
 }
 
 Result<void> PromptRun::start() {
-  found_.status = CacheStatus::kDisabled;
-  if (!options_.reuse) return {};
+  if (!options_.reuse) {
+    found_ = memory_->prefixes().pass_over();
+    return {};
+  }
   TRY_ASSIGN(found_, memory_->prefixes().restore(seq_, tokens_, tenant_, options_.any_lineage));
   n_done_ = found_.n_tokens;
   n_strict_ = found_.n_strict;
