@@ -82,8 +82,9 @@ TEST(SynthPlan, ResolvesLikeEveryGolden) {
                 expected["padding"].get<std::vector<int64_t>>())
           << note;
     }
-    EXPECT_EQ(text_prompt(request, plan.instruction, plan.duration_s), expected["text_prompt"]) << note;
-    EXPECT_EQ(lyric_prompt(request), expected["lyric_prompt"]) << note;
+    EXPECT_EQ(text_prompt(request, plan.instruction, plan.duration_s), expected["text_prompt"].get<std::string>())
+        << note;
+    EXPECT_EQ(lyric_prompt(request), expected["lyric_prompt"].get<std::string>()) << note;
   }
 }
 
