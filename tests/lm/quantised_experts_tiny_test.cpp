@@ -8,6 +8,7 @@
 #include "lm/language_model.h"
 #include "lm/loaded_model.h"
 #include "lm/runner.h"
+#include "support/every_position.h"
 #include "support/numbers.h"
 #include "support/tiny_models.h"
 #include "weights/gguf_writer.h"
@@ -59,7 +60,6 @@ class QuantisedExperts : public testing::TestWithParam<TypeCase> {
     return *writer.image();
   }
 
-  // Logits of every position: one batch, then one token at a time.
   static std::vector<float> logits(const std::vector<std::byte>& file) {
     auto gguf = GgufFile::parse(file);
     EXPECT_TRUE(gguf.ok());
@@ -72,15 +72,7 @@ class QuantisedExperts : public testing::TestWithParam<TypeCase> {
     options.cache_k = options.cache_v = CacheType::kF32;
     const auto runner = LmRunner::create(**model, options);
     EXPECT_TRUE(runner.ok());
-    std::vector<float> rows;
-    for (int32_t i = 0; i < 40;) {
-      std::vector<BatchToken> batch;
-      for (const int32_t end = i == 0 ? 32 : i + 1; i < end; ++i) batch.push_back({i * 37 % 96, 0, true});
-      EXPECT_TRUE((*runner)->step(batch).ok());
-      for (std::size_t row = 0; row < batch.size(); ++row)
-        rows.insert(rows.end(), (*runner)->output(row).begin(), (*runner)->output(row).end());
-    }
-    return rows;
+    return logits_of_every_position(**runner);
   }
 };
 
