@@ -7,14 +7,6 @@
 #include "music/vae/tile_runner.h"
 
 namespace hocket {
-namespace {
-
-constexpr std::size_t kMostBlocks = 16;
-constexpr int64_t kMostStride = 64;
-constexpr int64_t kAudioChannels = 2;
-constexpr std::size_t kMaxNodes = 8192;
-
-}  // namespace
 
 Result<std::unique_ptr<VaeDecoder>> VaeDecoder::load(std::shared_ptr<const GgufFile> file,
                                                      const MusicCompute& compute) {
@@ -27,21 +19,15 @@ Result<std::unique_ptr<VaeDecoder>> VaeDecoder::load(std::shared_ptr<const GgufF
   vae->n_channels_ = stem->ne[1];
   int64_t width = stem->ne[2];
   vae->stem_ = Convolution::make(w, "decoder.conv1", vae->n_channels_, width, 7, true);
-  for (std::size_t i = 0; i < kMostBlocks; ++i) {
+  for (std::size_t i = 0; i < kMostVaeBlocks; ++i) {
     const std::string p = fmt::format("decoder.block.{}.", i);
     const TensorInfo* up = file->find(p + "conv_t1.weight_v");
     if (!up) break;
-    const int64_t stride = up->ne[0] / 2, n_out = up->ne[1];
-    if (up->ne[0] % 4 != 0 || stride > kMostStride)
-      return Error(ErrorCode::kBadModel,
-                   fmt::format("tensor {} has a kernel of {}, expected twice an even stride", up->name, up->ne[0]),
-                   up->name);
-    Block block{
-        Snake::make(w, p + "snake1", width, on_cpu), UpConvolution::make(w, p + "conv_t1", width, n_out, stride), {}};
-    for (std::size_t r = 0; r < kDilations.size(); ++r)
-      block.units.push_back(
-          ResidualUnit::make(w, fmt::format("{}res_unit{}.", p, r + 1), n_out, kDilations[r], on_cpu));
-    vae->blocks_.push_back(std::move(block));
+    TRY_ASSIGN(const int64_t stride, resampling_stride(*up));
+    const int64_t n_out = up->ne[1];
+    vae->blocks_.push_back({Snake::make(w, p + "snake1", width, on_cpu),
+                            UpConvolution::make(w, p + "conv_t1", width, n_out, stride),
+                            residual_units(w, p, n_out, on_cpu)});
     vae->samples_per_frame_ *= stride;
     width = n_out;
   }
@@ -78,7 +64,7 @@ Result<StereoAudio> VaeDecoder::decode(std::span<const float> latent, const Tili
   audio.rate_hz = kMusicRateHz;
   TiledNetwork network;
   network.n_frames = network.n_positions = static_cast<int64_t>(latent.size()) / n_channels_;
-  network.max_nodes = kMaxNodes;
+  network.max_nodes = kVaeMaxNodes;
   network.build = [&](NetworkGraph& g, const Tile& tile) {
     const auto first = latent.begin() + tile.window_first * n_channels_;
     const int64_t n = tile.window_last - tile.window_first;

@@ -14,12 +14,10 @@
 
 #include "audio/stereo.h"
 #include "music/blocks/layer_sizes.h"
-#include "music/vae/residual_unit.h"
 #include "music/vae/tiles.h"
+#include "music/vae/vae_blocks.h"
 
 namespace hocket {
-
-inline constexpr int kMusicRateHz = 48'000;
 
 class VaeDecoder {
  public:

@@ -3,17 +3,8 @@
 #include <fmt/format.h>
 
 #include "music/vae/tile_runner.h"
-#include "music/vae/vae_decoder.h"
 
 namespace hocket {
-namespace {
-
-constexpr std::size_t kMostBlocks = 16;
-constexpr int64_t kMostStride = 64;
-constexpr int64_t kAudioChannels = 2;
-constexpr std::size_t kMaxNodes = 8192;
-
-}  // namespace
 
 Result<std::unique_ptr<VaeEncoder>> VaeEncoder::load(std::shared_ptr<const GgufFile> file,
                                                      const MusicCompute& compute) {
@@ -26,22 +17,14 @@ Result<std::unique_ptr<VaeEncoder>> VaeEncoder::load(std::shared_ptr<const GgufF
   DerivedWeights& w = *vae->weights_;
   int64_t width = stem->ne[2];
   vae->stem_ = Convolution::make(w, "encoder.conv1", kAudioChannels, width, 7, true);
-  for (std::size_t i = 0; i < kMostBlocks; ++i) {
+  for (std::size_t i = 0; i < kMostVaeBlocks; ++i) {
     const std::string p = fmt::format("encoder.block.{}.", i);
     const TensorInfo* down = file->find(p + "conv1.weight_v");
     if (!down) break;
-    const int64_t stride = down->ne[0] / 2, n_out = down->ne[2];
-    if (down->ne[0] % 4 != 0 || stride > kMostStride)
-      return Error(ErrorCode::kBadModel,
-                   fmt::format("tensor {} has a kernel of {}, expected twice an even stride", down->name, down->ne[0]),
-                   down->name);
-    Block block;
-    for (std::size_t r = 0; r < kDilations.size(); ++r)
-      block.units.push_back(
-          ResidualUnit::make(w, fmt::format("{}res_unit{}.", p, r + 1), width, kDilations[r], on_cpu));
-    block.snake = Snake::make(w, p + "snake1", width, on_cpu);
-    block.down = DownConvolution::make(w, p + "conv1", width, n_out, stride);
-    vae->blocks_.push_back(std::move(block));
+    TRY_ASSIGN(const int64_t stride, resampling_stride(*down));
+    const int64_t n_out = down->ne[2];
+    vae->blocks_.push_back({residual_units(w, p, width, on_cpu), Snake::make(w, p + "snake1", width, on_cpu),
+                            DownConvolution::make(w, p + "conv1", width, n_out, stride)});
     vae->samples_per_frame_ *= stride;
     width = n_out;
   }
@@ -80,7 +63,7 @@ Result<std::vector<float>> VaeEncoder::encode(const StereoAudio& audio, const Ti
   network.n_frames = n_samples / samples_per_frame_;
   network.unit = samples_per_frame_;
   network.n_positions = n_samples;
-  network.max_nodes = kMaxNodes;
+  network.max_nodes = kVaeMaxNodes;
   network.build = [&](NetworkGraph& g, const Tile& tile) {
     std::vector<float> samples;
     for (auto i = static_cast<std::size_t>(tile.window_first); i < static_cast<std::size_t>(tile.window_last); ++i) {

@@ -13,8 +13,8 @@
 
 #include "audio/stereo.h"
 #include "music/blocks/layer_sizes.h"
-#include "music/vae/residual_unit.h"
 #include "music/vae/tiles.h"
+#include "music/vae/vae_blocks.h"
 
 namespace hocket {
 
