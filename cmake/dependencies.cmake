@@ -49,6 +49,7 @@ add_library(hocket_lame INTERFACE)
 target_include_directories(hocket_lame SYSTEM INTERFACE ${LAME_INCLUDE_DIR})
 target_link_libraries(hocket_lame INTERFACE ${LAME_LIBRARY})
 find_package(OpenSSL REQUIRED)
+find_package(SQLiteCpp REQUIRED)
 
 # A library's source is not ours to judge: no warnings and, where that is chosen, no undefined-behaviour sanitizer, which
 # multiplies the time of compiling it.

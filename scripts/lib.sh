@@ -9,7 +9,7 @@ cd "$HOCKET_ROOT"
 # Names that are the same in Debian 12, Debian 13 and Ubuntu 24.04.
 BUILD_PACKAGES=(g++ cmake ninja-build ccache pkg-config python3 python3-pip
                 libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libxxhash-dev libssl-dev libedit-dev
-                libsndfile1-dev libsoxr-dev libmp3lame-dev)
+                libsndfile1-dev libsoxr-dev libmp3lame-dev libsqlitecpp-dev libsqlite3-dev)
 TEST_PACKAGES=(python3-venv libgtest-dev libgmock-dev)
 BENCH_PACKAGES=(libbenchmark-dev)
 FUZZ_PACKAGES=(clang libclang-rt-dev llvm)  # compiler, libFuzzer with the sanitizers, and what names the lines of a report

@@ -1,8 +1,8 @@
 // One line a reply in the metrics log, however the reply ends.
-#include <filesystem>
 #include <fstream>
 
 #include "http/test_server.h"
+#include "support/temp_folder.h"
 
 namespace hocket {
 namespace {
@@ -10,12 +10,9 @@ namespace {
 class MetricsLogTest : public ::testing::Test {
  protected:
   MetricsLogTest() {
-    folder_ = ::testing::TempDir() + "hocket-metrics-XXXXXX";
-    if (mkdtemp(folder_.data()) == nullptr) std::abort();
-    path_ = folder_ + "/metrics.jsonl";
+    path_ = folder_.file("metrics.jsonl");
     options_.metrics_log = path_;
   }
-  ~MetricsLogTest() override { std::filesystem::remove_all(folder_); }
 
   static std::vector<Json> lines(const std::string& path) {
     std::vector<Json> out;
@@ -24,7 +21,8 @@ class MetricsLogTest : public ::testing::Test {
     return out;
   }
 
-  std::string folder_, path_;
+  TempFolder folder_;
+  std::string path_;
   ServerOptions options_;
 };
 
@@ -85,7 +83,7 @@ TEST_F(MetricsLogTest, GoesOnInANewFileAfterARotation) {
 TEST_F(MetricsLogTest, AFileThatCannotBeWrittenIsNamed) {
   FakeHost host(std::make_shared<FakeChatService>());
   options_.port = 0;
-  options_.metrics_log = folder_ + "/no/such/file";
+  options_.metrics_log = folder_.file("no/such/file");
   const auto server = Server::start(options_, host);
   ASSERT_FALSE(server.ok());
   EXPECT_EQ(server.error().code, ErrorCode::kIo);

@@ -8,6 +8,7 @@
 #include "http/listen_address.h"
 #include "http/request_head.h"
 #include "http/test_server.h"
+#include "support/temp_folder.h"
 
 namespace hocket {
 namespace {
@@ -216,9 +217,8 @@ TEST(Listening, LocalhostAndUnixSockets) {
   EXPECT_EQ(both.call("GET", "/health").status, 200);
   EXPECT_GE(both.server->urls().size(), 1u);
 
-  char directory[] = "/tmp/hocket-test-XXXXXX";
-  ASSERT_NE(mkdtemp(directory), nullptr);
-  const std::string path = std::string(directory) + "/http.sock";
+  const TempFolder folder;
+  const std::string path = folder.file("http.sock");
   for (int round = 0; round < 2; ++round) {
     auto service = std::make_shared<FakeChatService>();
     FakeHost host(service);
@@ -246,7 +246,6 @@ TEST(Listening, LocalhostAndUnixSockets) {
     EXPECT_TRUE(prepare_unix_path(path).ok());
     EXPECT_NE(access(path.c_str(), F_OK), 0);
   }
-  rmdir(directory);
 }
 
 }  // namespace

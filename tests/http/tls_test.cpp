@@ -4,10 +4,10 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-#include <filesystem>
 #include <thread>
 
 #include "http/test_server.h"
+#include "support/temp_folder.h"
 
 namespace hocket {
 namespace {
@@ -17,8 +17,8 @@ using std::chrono::milliseconds;
 // A self-signed certificate for 127.0.0.1 and its key, as PEM files.
 class Identity {
  public:
-  Identity(const std::string& folder, const std::string& name)
-      : cert_file(folder + "/" + name + ".crt"), key_file(folder + "/" + name + ".key") {
+  Identity(const TempFolder& folder, const std::string& name)
+      : cert_file(folder.file(name + ".crt")), key_file(folder.file(name + ".key")) {
     EVP_PKEY* key = EVP_EC_gen("P-256");
     X509* cert = X509_new();
     X509_set_version(cert, 2);
@@ -54,12 +54,7 @@ class Identity {
 
 class Tls : public ::testing::Test {
  protected:
-  Tls() {
-    folder_ = ::testing::TempDir() + "hocket-tls-XXXXXX";
-    if (mkdtemp(folder_.data()) == nullptr) std::abort();
-    first_.emplace(folder_, "first");
-  }
-  ~Tls() override { std::filesystem::remove_all(folder_); }
+  Tls() { first_.emplace(folder_, "first"); }
 
   ServerOptions options() const {
     ServerOptions out;
@@ -73,7 +68,7 @@ class Tls : public ::testing::Test {
     return out;
   }
 
-  std::string folder_;
+  TempFolder folder_;
   std::optional<Identity> first_;
 };
 
@@ -155,7 +150,7 @@ TEST_F(Tls, WrongFilesAreNamed) {
   bad.port = 0;
   bad.ssl_key_file.clear();
   EXPECT_EQ(Server::start(bad, host).error().param, "ssl-key-file");
-  bad.ssl_key_file = folder_ + "/missing";
+  bad.ssl_key_file = folder_.file("missing");
   EXPECT_EQ(Server::start(bad, host).error().param, "ssl-key-file");
   bad = options();
   bad.port = 0;

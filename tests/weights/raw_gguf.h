@@ -1,13 +1,10 @@
-// tests/weights/raw_gguf.h: builds GGUF bytes by hand, right or wrong in every place; and a folder that cleans itself
-// up.
+// tests/weights/raw_gguf.h: builds GGUF bytes by hand, right or wrong in every place.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <span>
@@ -15,6 +12,8 @@
 #include <string_view>
 #include <type_traits>
 #include <vector>
+
+#include "support/temp_folder.h"
 
 namespace hocket {
 
@@ -58,31 +57,6 @@ class RawGguf {
 
  private:
   Bytes bytes_;
-};
-
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "hocket-test-XXXXXX").string();
-    if (const char* made = ::mkdtemp(name.data())) path_ = made;
-    EXPECT_FALSE(path_.empty());
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-  std::string write(const std::string& name, std::span<const std::byte> bytes) const {
-    std::ofstream out(file(name), std::ios::binary);
-    out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    return file(name);
-  }
-
- private:
-  std::filesystem::path path_;
 };
 
 inline Bytes read_file(const std::string& path) {

@@ -1,0 +1,114 @@
+#include "base/durable_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace hocket {
+namespace {
+
+constexpr std::string_view kUnfinished = ".tmp-";
+
+Error io_error(const std::filesystem::path& path, std::string_view what) {
+  return Error(ErrorCode::kIo,
+               fmt::format("cannot {} {}: {}", what, path.string(), std::generic_category().message(errno)),
+               path.string());
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  bool close() { return fd_ < 0 || ::close(std::exchange(fd_, -1)) == 0; }
+
+ private:
+  int fd_;
+};
+
+bool write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+Result<void> sync_folder(const std::filesystem::path& folder) {
+  const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (descriptor.get() < 0 || ::fsync(descriptor.get()) != 0) return io_error(folder, "write the folder");
+  return {};
+}
+
+}  // namespace
+
+Result<void> write_durably(const std::filesystem::path& path, std::span<const std::span<const std::byte>> pieces) {
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::string name = (folder / fmt::format(".{}{}XXXXXX", path.filename().string(), kUnfinished)).string();
+  Descriptor file(::mkostemp(name.data(), O_CLOEXEC));  // with mode 0600
+  if (file.get() < 0) return io_error(path, "create");
+  const auto fail = [&](std::string_view what) {
+    const Error error = io_error(path, what);
+    ::unlink(name.c_str());
+    return error;
+  };
+  for (const std::span<const std::byte> piece : pieces)
+    if (!write_all(file.get(), piece)) return fail("write");
+  if (::fsync(file.get()) != 0 || !file.close()) return fail("write");
+  if (::rename(name.c_str(), path.c_str()) != 0) return fail("name");
+  return sync_folder(folder);
+}
+
+Result<void> write_durably(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  return write_durably(path, std::span(&bytes, 1));
+}
+
+Result<std::vector<std::byte>> read_file(const std::filesystem::path& path, std::size_t most) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) {
+    Error error = io_error(path, "open");
+    if (errno == ENOENT) error.code = ErrorCode::kNotFound;
+    return error;
+  }
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return io_error(path, "read");
+  if (static_cast<uint64_t>(status.st_size) > most)
+    return Error(ErrorCode::kInvalid, fmt::format("{} has {} bytes, more than {}", path.string(), status.st_size, most),
+                 path.string());
+  std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+  std::size_t n_read = 0;
+  while (n_read < bytes.size()) {
+    const ssize_t n = ::read(file.get(), bytes.data() + n_read, bytes.size() - n_read);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return io_error(path, "read");
+    if (n == 0) break;  // somebody made it shorter
+    n_read += static_cast<std::size_t>(n);
+  }
+  bytes.resize(n_read);
+  return bytes;
+}
+
+void remove_unfinished(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const std::size_t at = name.rfind(kUnfinished);
+    std::error_code ignored;
+    if (name.front() == '.' && at != std::string::npos && at + kUnfinished.size() + 6 == name.size())
+      std::filesystem::remove(it->path(), ignored);
+  }
+}
+
+}  // namespace hocket
