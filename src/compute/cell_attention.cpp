@@ -77,13 +77,13 @@ void CellAttentions::run(ggml_tensor* dst, int, int nth, void* data) {
   const int64_t n_queries = q->ne[1], n_kv = k->ne[1], n_kv_head = k->ne[2], n_group = q->ne[2] / n_kv_head;
   // Rows that share a head of the cache: all queries' heads of the group, query after query.
   const int64_t n_rows = n_queries * n_group;
-  const int64_t least = n_kv_head >= nth ? n_group : 1;
+  const int n_threads = WorkQueue::n_threads(nth);
+  const int64_t least = n_kv_head >= n_threads ? n_group : 1;
   const int64_t rows_each =
-      std::clamp<int64_t>(std::max(least, n_rows * n_kv_head / (kPiecesPerThread * nth)), 1, kAttentionRows);
+      std::clamp<int64_t>(std::max(least, n_rows * n_kv_head / (kPiecesPerThread * n_threads)), 1, kAttentionRows);
   const int64_t n_pieces = (n_rows + rows_each - 1) / rows_each;
-  float* scratch = scratch_of_thread(attention_scratch(k->ne[0], v->ne[0], n_kv));
 
-  for (int64_t unit = attention.queue.take(); unit < n_pieces * n_kv_head; unit = attention.queue.take()) {
+  const auto attend_rows = [&](int64_t unit) {
     // The last queries see the most cells: they come first.
     const int64_t kv_head = unit % n_kv_head, piece = n_pieces - 1 - unit / n_kv_head;
     AttentionRows rows{};
@@ -91,7 +91,7 @@ void CellAttentions::run(ggml_tensor* dst, int, int nth, void* data) {
     rows.v = head_of(v, kv_head);
     rows.n_cells = n_kv;
     rows.scale = attention.scale;
-    rows.scratch = scratch;
+    rows.scratch = scratch_of_thread(attention_scratch(k->ne[0], v->ne[0], n_kv));
     rows.first_cell = n_kv;
     rows.end_cell = 0;
     int64_t last_query = -1;
@@ -110,8 +110,9 @@ void CellAttentions::run(ggml_tensor* dst, int, int nth, void* data) {
     }
     if (rows.end_cell == 0) rows.first_cell = 0;
     attention.kernels->attend(rows);
-  }
-  attention.queue.leave(nth);
+  };
+  const int64_t n_operations = n_rows * n_kv_head * n_kv * (k->ne[0] + v->ne[0]);
+  attention.queue.run(n_pieces * n_kv_head, n_operations, nth, attend_rows);
 }
 
 }  // namespace hocket

@@ -3,10 +3,53 @@
 #include <fmt/format.h>
 #include <ggml-cpu.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace hocket {
+namespace {
+
+// About a millisecond of one core.
+constexpr int64_t kSmallWork = 4 << 20;
+
+// What ggml's operations of a graph have to do, about: numbers written, and products at an eighth.
+int64_t work_of_ggml(ggml_cgraph* graph) {
+  int64_t work = 0;
+  for (int i = 0; i < ggml_graph_n_nodes(graph); ++i) {
+    const ggml_tensor* node = ggml_graph_node(graph, i);
+    switch (node->op) {
+      case GGML_OP_NONE:
+      case GGML_OP_VIEW:
+      case GGML_OP_RESHAPE:
+      case GGML_OP_PERMUTE:
+      case GGML_OP_TRANSPOSE:
+      case GGML_OP_CUSTOM:
+        break;
+      case GGML_OP_SET_ROWS:  // its result is the whole table
+        work += ggml_nelements(node->src[0]);
+        break;
+      case GGML_OP_MUL_MAT:
+      case GGML_OP_MUL_MAT_ID:
+      case GGML_OP_OUT_PROD:
+        work += ggml_nelements(node) * node->src[0]->ne[0] / 8;
+        break;
+      case GGML_OP_FLASH_ATTN_EXT:
+        work += ggml_nelements(node) * node->src[1]->ne[1] / 4;
+        break;
+      default: {
+        int64_t largest = ggml_nelements(node);
+        for (const ggml_tensor* source : node->src)
+          if (source && node->op != GGML_OP_GET_ROWS) largest = std::max(largest, ggml_nelements(source));
+        work += largest;
+      }
+    }
+  }
+  return work;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Executor>> Executor::create(ggml_backend_dev_t device, int n_threads, std::size_t max_nodes) {
   TRY_ASSIGN(std::shared_ptr<ThreadPool> threads, ThreadPool::create(n_threads));
@@ -20,8 +63,7 @@ Result<std::unique_ptr<Executor>> Executor::create(ggml_backend_dev_t device, st
 
   executor->cpu_ = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr);
   if (!executor->cpu_) return Error(ErrorCode::kInternal, "ggml has no CPU back end");
-  ggml_backend_cpu_set_threadpool(executor->cpu_, executor->threads_->get());
-  ggml_backend_cpu_set_n_threads(executor->cpu_, executor->n_threads());
+  executor->use(false);
   ggml_backend_cpu_set_abort_callback(
       executor->cpu_,
       [](void* self) {
@@ -42,6 +84,11 @@ Result<std::unique_ptr<Executor>> Executor::create(ggml_backend_dev_t device, st
                                             /*parallel=*/false, /*op_offload=*/false);
   if (!executor->sched_) return Error(ErrorCode::kOutOfMemory, "cannot create the graph scheduler");
   return executor;
+}
+
+void Executor::use(bool crew) {
+  ggml_backend_cpu_set_threadpool(cpu_, crew ? threads_->caller() : threads_->all());
+  ggml_backend_cpu_set_n_threads(cpu_, crew ? 1 : n_threads());
 }
 
 Executor::~Executor() {
@@ -73,10 +120,14 @@ Result<void> Executor::allocate(Graph& graph) {
   ggml_backend_sched_reset(sched_);
   if (!ggml_backend_sched_alloc_graph(sched_, graph.nodes()))
     return Error(ErrorCode::kOutOfMemory, "not enough memory for the compute buffers");
+  with_crew_ = !device_ && n_threads() > 1 && work_of_ggml(graph.nodes()) <= kSmallWork;
   return {};
 }
 
 Result<void> Executor::run(Graph& graph, const CancelToken& cancel) {
+  std::optional<Crew::Helped> helped;
+  if (with_crew_) helped.emplace(threads_->crew());
+  use(with_crew_);
   cancel_ = &cancel;
   const ggml_status status = ggml_backend_sched_graph_compute(sched_, graph.nodes());
   cancel_ = nullptr;

@@ -3,6 +3,9 @@
 // The chosen device runs what it supports, the CPU the rest. One graph is allocated at a time; running it again with
 // new inputs costs nothing but the run.
 //
+// On the CPU a graph of small operations beside our own (packed_products.h, cell_attention.h) runs on one thread, with
+// the crew's help for ours; any other runs on all of ggml's threads. The results are the same.
+//
 // Owns     back ends, compute buffers, its share of a thread pool.
 // Threads  one user at a time.
 // Errors   kOutOfMemory from reserve() and allocate(); kCancelled and kInternal from run().
@@ -42,14 +45,18 @@ class Executor {
 
   std::size_t compute_bytes() const;  // held now
   int n_threads() const { return threads_->n_threads(); }
+  // Whether the allocated graph runs on one thread with the crew's help.
+  bool with_crew() const { return with_crew_; }
 
  private:
   Executor() = default;
+  void use(bool crew);
 
   ggml_backend_t device_ = nullptr;  // nullptr when the device is the CPU
   ggml_backend_t cpu_ = nullptr;
   std::shared_ptr<ThreadPool> threads_;
   ggml_backend_sched_t sched_ = nullptr;
+  bool with_crew_ = false;               // the allocated graph
   const CancelToken* cancel_ = nullptr;  // of the run in progress
 };
 

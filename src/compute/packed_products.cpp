@@ -26,12 +26,6 @@ const float* column_of(const ggml_tensor* x, int64_t i) {
                                         static_cast<std::size_t>(i3) * x->nb[3]);
 }
 
-// The share of `n` things that thread ith of nth has.
-struct Share {
-  int64_t first, end;
-  Share(int64_t n, int ith, int nth) : first(n * ith / nth), end(n * (ith + 1) / nth) {}
-};
-
 // The columns of a batch in the order of their experts, as an I32 tensor.
 class Sorting {
  public:
@@ -110,48 +104,55 @@ ggml_tensor* PackedProducts::rounded(ggml_context* context, const PackedMatrix& 
       return known.result;
   CHECK(x->type == GGML_TYPE_F32);
   ggml_tensor* source = x->nb[0] == sizeof(float) ? x : ggml_cont(context, x);
-  const Rounding& rounding = roundings_.emplace_back(Rounding{matrix.kernels, form, matrix.n_expert});
-  void* data = const_cast<Rounding*>(&rounding);
+  Rounding& rounding = add_rounding(matrix, form);
   ggml_tensor* args[] = {source, sorting};
   // With experts each of a token's columns is rounded for its own expert's panel.
   const int64_t n =
       sorting ? (sorting->ne[0] - Sorting::size(0)) / (Sorting::size(1) - Sorting::size(0)) : n_columns(x);
-  ggml_tensor* result = ggml_custom_4d(context, GGML_TYPE_I8, n * column_bytes(form, matrix.n_in), 1, 1, 1, args,
-                                       sorting ? 2 : 1, sorting ? round_sorted : round_columns, GGML_N_TASKS_MAX, data);
+  ggml_tensor* result =
+      ggml_custom_4d(context, GGML_TYPE_I8, n * column_bytes(form, matrix.n_in), 1, 1, 1, args, sorting ? 2 : 1,
+                     sorting ? round_sorted : round_columns, GGML_N_TASKS_MAX, &rounding);
   rounded_.push_back({x, sorting, matrix.kernels, form, result});
   return result;
+}
+
+PackedProducts::Rounding& PackedProducts::add_rounding(const PackedMatrix& matrix, const ActivationForm& form) {
+  Rounding& rounding = roundings_.emplace_back();
+  rounding.kernels = matrix.kernels;
+  rounding.form = form;
+  rounding.n_expert = matrix.n_expert;
+  return rounding;
 }
 
 ggml_tensor* PackedProducts::sorted(ggml_context* context, const PackedMatrix& matrix, ggml_tensor* ids) {
   for (const Rounded& known : rounded_)
     if (known.x == ids && known.sorting == nullptr) return known.result;
-  const Rounding& rounding = roundings_.emplace_back(Rounding{matrix.kernels, {}, matrix.n_expert});
-  void* data = const_cast<Rounding*>(&rounding);
+  Rounding& rounding = add_rounding(matrix, {});
   ggml_tensor* result = ggml_custom_4d(context, GGML_TYPE_I32, Sorting::size(ids->ne[0] * ids->ne[1]), 1, 1, 1, &ids, 1,
-                                       sort_by_expert, 1, data);
+                                       sort_by_expert, 1, &rounding);
   rounded_.push_back({ids, nullptr, nullptr, {}, result});
   return result;
 }
 
 // ---- running
 
-void PackedProducts::round_columns(ggml_tensor* dst, int ith, int nth, void* data) {
-  const auto& rounding = *static_cast<const Rounding*>(data);
+void PackedProducts::round_columns(ggml_tensor* dst, int, int nth, void* data) {
+  auto& rounding = *static_cast<Rounding*>(data);
   const ggml_tensor* x = dst->src[0];
   const int64_t n_in = x->ne[0], n = n_columns(x);
   auto* panels = static_cast<std::byte*>(dst->data);
   // A unit is a piece of a column: a single column is shared by all threads, too.
   const int64_t n_scales = n_in / rounding.form.scale_block;
-  const int64_t n_pieces = n >= nth ? 1 : std::min<int64_t>(nth, n_scales);
-  const Share share(n * n_pieces, ith, nth);
-  for (int64_t unit = share.first; unit < share.end; ++unit) {
+  const int n_threads = WorkQueue::n_threads(nth);
+  const int64_t n_pieces = n >= n_threads ? 1 : std::min<int64_t>(n_threads, n_scales);
+  rounding.queue.run(n * n_pieces, n * n_in, nth, [&](int64_t unit) {
     const int64_t column = unit / n_pieces, piece = unit % n_pieces;
     const int64_t first = n_scales * piece / n_pieces, end = n_scales * (piece + 1) / n_pieces;
     const int64_t start = column / kPanelColumns * kPanelColumns;
     rounding.kernels->quantise(column_of(x, column), first * rounding.form.scale_block, end * rounding.form.scale_block,
                                rounding.form, n_in, panels + start * column_bytes(rounding.form, n_in),
                                static_cast<int>(std::min(kPanelColumns, n - start)), static_cast<int>(column - start));
-  }
+  });
 }
 
 void PackedProducts::multiply(ggml_tensor* dst, int, int nth, void* data) {
@@ -162,11 +163,12 @@ void PackedProducts::multiply(ggml_tensor* dst, int, int nth, void* data) {
   const int64_t n_panels = (n + kPanelColumns - 1) / kPanelColumns, n_groups = m.n_groups();
   const int64_t strip = std::clamp<int64_t>(kStripBytes / (kPanelColumns * bytes), 1, n_panels);
   const int64_t n_strips = (n_panels + strip - 1) / strip;
-  const int64_t rows = std::clamp<int64_t>(n_groups * n_strips / (kBlocksPerThread * nth), 1, n_groups);
+  const int64_t n_blocks = kBlocksPerThread * WorkQueue::n_threads(nth);
+  const int64_t rows = std::clamp<int64_t>(n_groups * n_strips / n_blocks, 1, n_groups);
   const int64_t n_row_blocks = (n_groups + rows - 1) / rows;
   auto* out = static_cast<float*>(dst->data);
 
-  for (int64_t unit = product.queue.take(); unit < n_strips * n_row_blocks; unit = product.queue.take()) {
+  product.queue.run(n_strips * n_row_blocks, n * m.n_in * m.n_out, nth, [&](int64_t unit) {
     const int64_t first_panel = unit / n_row_blocks * strip, end_panel = std::min(n_panels, first_panel + strip);
     const int64_t first_group = unit % n_row_blocks * rows, end_group = std::min(n_groups, first_group + rows);
     for (int64_t group = first_group; group < end_group; ++group)
@@ -175,15 +177,14 @@ void PackedProducts::multiply(ggml_tensor* dst, int, int nth, void* data) {
         multiply_group(m, 0, group, panels + column * bytes, std::min(kPanelColumns, n - column),
                        out + column * m.n_out + group * kGroupRows, m.n_out);
       }
-  }
-  product.queue.leave(nth);
+  });
 }
 
 void PackedProducts::look_up(ggml_tensor* dst, int ith, int nth, void* data) {
   const auto& m = *static_cast<const PackedMatrix*>(data);
   const auto* ids = static_cast<const std::byte*>(dst->src[0]->data);
-  const Share share(dst->ne[1], ith, nth);
-  for (int64_t i = share.first; i < share.end; ++i) {
+  const int64_t n = dst->ne[1];
+  for (int64_t i = n * ith / nth; i < n * (ith + 1) / nth; ++i) {
     int32_t row;
     std::memcpy(&row, ids + static_cast<std::size_t>(i) * dst->src[0]->nb[0], sizeof row);
     CHECK(row >= 0 && row < m.n_out);
@@ -231,14 +232,13 @@ void PackedProducts::sort_by_expert(ggml_tensor* dst, int ith, int, void* data) 
   sorting.n_runs() = n_runs;
 }
 
-void PackedProducts::round_sorted(ggml_tensor* dst, int ith, int nth, void* data) {
-  const auto& rounding = *static_cast<const Rounding*>(data);
+void PackedProducts::round_sorted(ggml_tensor* dst, int, int nth, void* data) {
+  auto& rounding = *static_cast<Rounding*>(data);
   const ggml_tensor* x = dst->src[0];
   const int64_t n_in = x->ne[0], bytes = column_bytes(rounding.form, n_in), n = dst->ne[0] / bytes;
   const int64_t n_used = n / x->ne[2];
   const Sorting sorting(dst->src[1], n);
-  const Share share(sorting.n_panels(), ith, nth);
-  for (int64_t p = share.first; p < share.end; ++p) {
+  rounding.queue.run(sorting.n_panels(), n * n_in, nth, [&](int64_t p) {
     const int64_t first = sorting.panel_first(p), width = sorting.panel_width(p);
     for (int64_t c = 0; c < width; ++c) {
       const int64_t column = sorting.column(first + c), token = column / n_used, slot = column % n_used;
@@ -246,7 +246,7 @@ void PackedProducts::round_sorted(ggml_tensor* dst, int ith, int nth, void* data
                                  n_in, static_cast<std::byte*>(dst->data) + first * bytes, static_cast<int>(width),
                                  static_cast<int>(c));
     }
-  }
+  });
 }
 
 void PackedProducts::multiply_experts(ggml_tensor* dst, int, int nth, void* data) {
@@ -256,11 +256,12 @@ void PackedProducts::multiply_experts(ggml_tensor* dst, int, int nth, void* data
   const int64_t bytes = column_bytes(form_of(layout_of(m.format)), m.n_in), n_groups = m.n_groups();
   const Sorting sorting(dst->src[1], n_columns(dst));
   const int64_t n_runs = sorting.n_runs();
-  const int64_t rows = std::clamp<int64_t>(n_groups * n_runs / (kBlocksPerThread * nth), 1, n_groups);
+  const int64_t n_blocks = kBlocksPerThread * WorkQueue::n_threads(nth);
+  const int64_t rows = std::clamp<int64_t>(n_groups * n_runs / n_blocks, 1, n_groups);
   const int64_t n_row_blocks = (n_groups + rows - 1) / rows;
   auto* out = static_cast<float*>(dst->data);
 
-  for (int64_t unit = product.queue.take(); unit < n_runs * n_row_blocks; unit = product.queue.take()) {
+  product.queue.run(n_runs * n_row_blocks, n_columns(dst) * m.n_in * m.n_out, nth, [&](int64_t unit) {
     const int64_t run = unit / n_row_blocks;
     const int64_t first_group = unit % n_row_blocks * rows, end_group = std::min(n_groups, first_group + rows);
     const int64_t first_panel = sorting.run_first_panel(run), end_panel = first_panel + sorting.run_panels(run);
@@ -274,8 +275,7 @@ void PackedProducts::multiply_experts(ggml_tensor* dst, int, int nth, void* data
           std::memcpy(out + sorting.column(first + c) * m.n_out + row, columns + c * kGroupRows,
                       static_cast<std::size_t>(n_rows) * sizeof(float));
       }
-  }
-  product.queue.leave(nth);
+  });
 }
 
 }  // namespace hocket

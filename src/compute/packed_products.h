@@ -36,9 +36,10 @@ class PackedProducts {
     WorkQueue queue;
   };
   struct Rounding {
-    const KernelTable* kernels;
-    ActivationForm form;
-    int64_t n_expert;
+    const KernelTable* kernels = nullptr;
+    ActivationForm form = {};
+    int64_t n_expert = 0;
+    WorkQueue queue;
   };
   struct Rounded {
     ggml_tensor* x;
@@ -49,6 +50,7 @@ class PackedProducts {
   };
 
   ggml_tensor* rounded(ggml_context* context, const PackedMatrix& matrix, ggml_tensor* x, ggml_tensor* sorting);
+  Rounding& add_rounding(const PackedMatrix& matrix, const ActivationForm& form);
   ggml_tensor* sorted(ggml_context* context, const PackedMatrix& matrix, ggml_tensor* ids);
 
   static void round_columns(ggml_tensor* dst, int ith, int nth, void* rounding);

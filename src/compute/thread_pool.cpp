@@ -4,16 +4,28 @@
 #include <ggml-cpu.h>
 
 namespace hocket {
+namespace {
+
+ggml_threadpool* pool_of(int n_threads) {
+  ggml_threadpool_params params = ggml_threadpool_params_default(n_threads);
+  return ggml_threadpool_new(&params);
+}
+
+}  // namespace
 
 Result<std::shared_ptr<ThreadPool>> ThreadPool::create(int n_threads) {
-  ggml_threadpool_params params = ggml_threadpool_params_default(n_threads);
-  ggml_threadpool* threads = ggml_threadpool_new(&params);
-  if (!threads) return Error(ErrorCode::kOutOfMemory, fmt::format("cannot start {} threads", n_threads));
-  return std::shared_ptr<ThreadPool>(new ThreadPool(threads, n_threads));
+  std::shared_ptr<ThreadPool> pool(new ThreadPool());
+  TRY_ASSIGN(pool->crew_, Crew::create(n_threads));
+  pool->all_ = pool_of(n_threads);
+  pool->caller_ = pool_of(1);
+  if (!pool->all_ || !pool->caller_)
+    return Error(ErrorCode::kOutOfMemory, fmt::format("cannot start {} threads", n_threads));
+  return pool;
 }
 
 ThreadPool::~ThreadPool() {
-  ggml_threadpool_free(threads_);
+  if (all_) ggml_threadpool_free(all_);
+  if (caller_) ggml_threadpool_free(caller_);
 }
 
 }  // namespace hocket

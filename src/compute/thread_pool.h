@@ -1,9 +1,11 @@
-// compute/thread_pool.h: worker threads of graphs, for one executor or for several that take turns.
+// compute/thread_pool.h: the threads that run graphs, for one executor or for several that take turns.
 //
-// Workers spin briefly after a run and then sleep. Two pools whose graphs run in turns would therefore fight for the
-// cores; executors that share one do not.
+// There are two ways to use a core: ggml's threads go through a graph together and wait for each other after every
+// operation; a crew helps one thread with those operations that are worth it (crew.h). Executor::run() chooses. Threads
+// of either kind spin briefly after a run and then sleep. Two pools whose graphs run in turns would therefore fight for
+// the cores; executors that share one do not.
 //
-// Owns     the threads.
+// Owns     the threads: n_threads − 1 of ggml's, and as many of the crew.
 // Threads  one graph at a time: executors that share a pool are used by one thread.
 // Errors   create(): kOutOfMemory.
 #pragma once
@@ -11,6 +13,7 @@
 #include <memory>
 
 #include "base/result.h"
+#include "compute/crew.h"
 
 struct ggml_threadpool;
 
@@ -23,14 +26,18 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int n_threads() const { return n_threads_; }
-  ggml_threadpool* get() const { return threads_; }
+  int n_threads() const { return crew_->n_threads(); }
+  ggml_threadpool* all() const { return all_; }
+  // Of the caller alone, for graphs that the crew helps with.
+  ggml_threadpool* caller() const { return caller_; }
+  Crew& crew() const { return *crew_; }
 
  private:
-  ThreadPool(ggml_threadpool* threads, int n_threads) : threads_(threads), n_threads_(n_threads) {}
+  ThreadPool() = default;
 
-  ggml_threadpool* threads_;
-  int n_threads_;
+  ggml_threadpool* all_ = nullptr;
+  ggml_threadpool* caller_ = nullptr;
+  std::unique_ptr<Crew> crew_;
 };
 
 }  // namespace hocket

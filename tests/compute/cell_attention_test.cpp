@@ -8,9 +8,8 @@
 #include <cstring>
 #include <random>
 
-#include "compute/device.h"
-#include "compute/executor.h"
 #include "compute/kernels/kernel_table.h"
+#include "support/graph_run.h"
 #include "support/numbers.h"
 
 namespace hocket::test {
@@ -70,21 +69,16 @@ std::vector<float> attend(const KernelTable& kernels, const Shape& s, const Valu
   const auto heads_last = [&](Tensor t) { return ggml_permute(c, t, 0, 2, 1, 3); };
   Tensor out = graph.cell_attentions().attend(c, kernels, heads_last(q), heads_last(k), heads_last(v), mask, sinks,
                                               1.0f / std::sqrt(static_cast<float>(s.dim_k)));
-  graph.output(out, "out");
-  auto executor = std::move(*Executor::create(*find_device("CPU"), n_threads, 32));
-  EXPECT_TRUE(executor->allocate(graph).ok());
-  ggml_backend_tensor_set(q, x.q.data() + first * s.dim_k * s.n_head, 0, ggml_nbytes(q));
-  ggml_backend_tensor_set(k, as_type(x.k, s.cells).data(), 0, ggml_nbytes(k));
-  ggml_backend_tensor_set(v, as_type(x.v, s.cells).data(), 0, ggml_nbytes(v));
   std::vector<ggml_fp16_t> halves;
   for (int64_t i = first * s.n_kv; i < (first + n) * s.n_kv; ++i)
     halves.push_back(x.seen[static_cast<std::size_t>(i)] ? 0 : 0xFC00);
-  ggml_backend_tensor_set(mask, halves.data(), 0, ggml_nbytes(mask));
-  if (sinks) ggml_backend_tensor_set(sinks, x.sinks.data(), 0, ggml_nbytes(sinks));
-  std::vector<float> values(static_cast<std::size_t>(ggml_nelements(out)));
-  EXPECT_TRUE(executor->run(graph, CancelToken()).ok());
-  ggml_backend_tensor_get(out, values.data(), 0, ggml_nbytes(out));
-  return values;
+  return run(graph, out, n_threads, [&] {
+    ggml_backend_tensor_set(q, x.q.data() + first * s.dim_k * s.n_head, 0, ggml_nbytes(q));
+    ggml_backend_tensor_set(k, as_type(x.k, s.cells).data(), 0, ggml_nbytes(k));
+    ggml_backend_tensor_set(v, as_type(x.v, s.cells).data(), 0, ggml_nbytes(v));
+    ggml_backend_tensor_set(mask, halves.data(), 0, ggml_nbytes(mask));
+    if (sinks) ggml_backend_tensor_set(sinks, x.sinks.data(), 0, ggml_nbytes(sinks));
+  });
 }
 
 std::vector<double> twin(const Shape& s, const Values& x) {

@@ -4,11 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <random>
 
-#include "compute/device.h"
-#include "compute/executor.h"
+#include "support/graph_run.h"
 #include "support/numbers.h"
 #include "support/packed_weights.h"
 
@@ -50,19 +48,6 @@ class Weight {
   ggml_context* context_;
   ggml_backend_buffer_t buffer_;
 };
-
-std::vector<float> run(Graph& graph, Tensor out, int n_threads, const std::function<void()>& fill, int n_runs = 1) {
-  graph.output(out, "out");
-  auto executor = std::move(*Executor::create(*find_device("CPU"), n_threads, 256));
-  EXPECT_TRUE(executor->allocate(graph).ok());
-  std::vector<float> values(static_cast<std::size_t>(ggml_nelements(out)));
-  for (int i = 0; i < n_runs; ++i) {
-    fill();
-    EXPECT_TRUE(executor->run(graph, CancelToken()).ok());
-    ggml_backend_tensor_get(out, values.data(), 0, ggml_nbytes(out));
-  }
-  return values;
-}
 
 void set(Tensor tensor, const void* data) {
   ggml_backend_tensor_set(tensor, data, 0, ggml_nbytes(tensor));
