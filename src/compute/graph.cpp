@@ -2,12 +2,15 @@
 
 #include "base/check.h"
 #include "compute/cell_attention.h"
+#include "compute/delta_rules.h"
 #include "compute/packed_products.h"
 
 namespace hocket {
 
 Graph::Graph(std::size_t max_nodes)
-    : packed_products_(std::make_unique<PackedProducts>()), cell_attentions_(std::make_unique<CellAttentions>()) {
+    : packed_products_(std::make_unique<PackedProducts>()),
+      cell_attentions_(std::make_unique<CellAttentions>()),
+      delta_rules_(std::make_unique<DeltaRules>()) {
   ggml_init_params params{};
   params.mem_size = ggml_tensor_overhead() * max_nodes + ggml_graph_overhead_custom(max_nodes, false);
   params.no_alloc = true;

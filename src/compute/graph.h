@@ -16,6 +16,7 @@
 namespace hocket {
 
 class CellAttentions;
+class DeltaRules;
 class PackedProducts;
 
 using Tensor = ggml_tensor*;
@@ -39,12 +40,14 @@ class Graph {
   // Operations of our own, which live as long as the graph.
   PackedProducts& packed_products() { return *packed_products_; }
   CellAttentions& cell_attentions() { return *cell_attentions_; }
+  DeltaRules& delta_rules() { return *delta_rules_; }
 
  private:
   ggml_context* context_;
   ggml_cgraph* graph_;
   std::unique_ptr<PackedProducts> packed_products_;
   std::unique_ptr<CellAttentions> cell_attentions_;
+  std::unique_ptr<DeltaRules> delta_rules_;
 };
 
 // weight [n_in, n_out] · x [n_in, n_tokens, …] → [n_out, n_tokens, …]. Every product with a weight goes through here:

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "compute/cell_attention.h"
+#include "compute/delta_rules.h"
 
 namespace hocket {
 
@@ -184,6 +185,12 @@ void StepGraph::set_conv(std::size_t layer, const LaneGroup& group, Tensor rows)
 
 void StepGraph::set_state(std::size_t layer, const LaneGroup& group, Tensor rows) {
   graph_.compute(ggml_set_rows(context(), memory_.recurrent().state(local(layer)), rows, group.rows_out));
+}
+
+Tensor StepGraph::delta_rule(Tensor q, Tensor k, Tensor v, Tensor gate, Tensor beta, Tensor before, int64_t n_written) {
+  if (options_.kernels && DeltaRules::can_run(q, k, v, gate))
+    return graph_.delta_rules().run(context(), *options_.kernels, q, k, v, gate, beta, before, n_written);
+  return ggml_gated_delta_net(context(), q, k, v, gate, beta, before, n_written);
 }
 
 }  // namespace hocket

@@ -44,10 +44,11 @@ struct StepShape {
 struct StepGraphOptions {
   bool flash_attention = true;
   std::size_t max_nodes = 0;
-  std::size_t first_layer = 0;           // the layer that the memory's first entry belongs to
-  std::size_t n_ctx = 0;                 // how long a sequence may grow
-  int64_t n_activation = 0;              // width of the activations that the step starts from; 0: from tokens alone
-  const KernelTable* kernels = nullptr;  // of attention over F32, F16 and BF16 cells; nullptr: ggml's
+  std::size_t first_layer = 0;  // the layer that the memory's first entry belongs to
+  std::size_t n_ctx = 0;        // how long a sequence may grow
+  int64_t n_activation = 0;     // width of the activations that the step starts from; 0: from tokens alone
+  const KernelTable* kernels =
+      nullptr;  // of attention over F32, F16 and BF16 cells and of delta rules; nullptr: ggml's
 };
 
 // Lanes of one shape within a graph.
@@ -132,6 +133,8 @@ class StepGraph {
   // What they have after it: [n_conv or n_state, n_lanes · n_written], in the order of rows_out.
   void set_conv(std::size_t layer, const LaneGroup& group, Tensor rows);
   void set_state(std::size_t layer, const LaneGroup& group, Tensor rows);
+  // As ggml_gated_delta_net(): one tensor with the outputs of all tokens, then n_written states, latest first.
+  Tensor delta_rule(Tensor q, Tensor k, Tensor v, Tensor gate, Tensor beta, Tensor before, int64_t n_written);
 
  private:
   struct PoolInputs {

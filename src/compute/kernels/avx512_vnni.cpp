@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include "compute/kernels/attention_impl.h"
+#include "compute/kernels/delta_impl.h"
 #include "compute/kernels/tables.h"
 
 #define HOCKET_INLINE inline __attribute__((always_inline))
@@ -286,7 +287,8 @@ const KernelTable kAvx512VnniKernels{
     {product_of<PackedFormat::kQ4_0>, product_of<PackedFormat::kQ4_1>, product_of<PackedFormat::kQ5_0>,
      product_of<PackedFormat::kQ5_1>, product_of<PackedFormat::kQ8_0>, product_of<PackedFormat::kQ4_K>,
      product_of<PackedFormat::kQ5_K>, product_of<PackedFormat::kQ6_K>},
-    attention<Vector512>};
+    attention<Vector512>,
+    delta<Vector512>};
 
 }  // namespace hocket
 

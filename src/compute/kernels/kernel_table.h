@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "compute/kernels/attention.h"
+#include "compute/kernels/delta.h"
 #include "compute/kernels/format.h"
 
 namespace hocket {
@@ -39,6 +40,7 @@ struct KernelTable {
   QuantiseColumn quantise;
   GroupProduct products[kPackedFormats];
   AttendRows attend;
+  RunDelta delta;
 };
 
 // Those that this program has for this kind of CPU, best first; the last is the portable reference.

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "compute/kernels/attention_impl.h"
+#include "compute/kernels/delta_impl.h"
 #include "compute/kernels/half.h"
 #include "compute/kernels/tables.h"
 
@@ -189,6 +190,7 @@ const KernelTable kPortableKernels{
     {product<PackedFormat::kQ4_0>, product<PackedFormat::kQ4_1>, product<PackedFormat::kQ5_0>,
      product<PackedFormat::kQ5_1>, product<PackedFormat::kQ8_0>, product<PackedFormat::kQ4_K>,
      product<PackedFormat::kQ5_K>, product<PackedFormat::kQ6_K>},
-    attention<Plain>};
+    attention<Plain>,
+    delta<Plain>};
 
 }  // namespace hocket

@@ -12,6 +12,7 @@
 #include <immintrin.h>
 
 #include "compute/kernels/attention_impl.h"
+#include "compute/kernels/delta_impl.h"
 #include "compute/kernels/tables.h"
 
 namespace hocket {
@@ -312,7 +313,8 @@ constexpr KernelTable make_table(const char* name) {
           {product<Dot, PackedFormat::kQ4_0>, product<Dot, PackedFormat::kQ4_1>, product<Dot, PackedFormat::kQ5_0>,
            product<Dot, PackedFormat::kQ5_1>, product<Dot, PackedFormat::kQ8_0>, product<Dot, PackedFormat::kQ4_K>,
            product<Dot, PackedFormat::kQ5_K>, product<Dot, PackedFormat::kQ6_K>},
-          attention<Vector256>};
+          attention<Vector256>,
+          delta<Vector256>};
 }
 
 }  // namespace

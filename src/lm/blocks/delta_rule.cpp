@@ -6,8 +6,7 @@ Tensor run_delta_rule(StepGraph& g, std::size_t layer, const LaneGroup& group, c
   ggml_context* c = g.context();
   const int64_t head_dim = in.v->ne[0], n_head = in.v->ne[1];
   Tensor before = ggml_reshape_4d(c, g.state_before(layer, group), head_dim, head_dim, n_head, group.n_lanes);
-  // One tensor: the outputs of all tokens, then the states, latest first.
-  Tensor packed = ggml_gated_delta_net(c, in.q, in.k, in.v, in.gate, in.beta, before, group.n_written);
+  Tensor packed = g.delta_rule(in.q, in.k, in.v, in.gate, in.beta, before, group.n_written);
   const int64_t width = head_dim * n_head;
   const std::size_t row = static_cast<std::size_t>(width) * sizeof(float);
   const int64_t n_state = width * head_dim;
