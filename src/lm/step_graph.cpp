@@ -123,7 +123,7 @@ Tensor StepGraph::attend_flash(Tensor q, Tensor k, Tensor v, const AttendOptions
                                                  options.scale);
     return ggml_reshape_2d(context(), out, out->ne[0] * out->ne[1], out->ne[2]);
   }
-  attends_by_rows_ = false;
+  works_by_rows_ = false;
   Tensor out = ggml_flash_attn_ext(context(), q, k, v, options.mask, options.scale, 0.0f, options.softcap);
   ggml_prec_set_acc(out, GGML_PREC_F32);
   if (options.sinks) ggml_flash_attn_ext_add_sinks(out, options.sinks);
@@ -131,7 +131,7 @@ Tensor StepGraph::attend_flash(Tensor q, Tensor k, Tensor v, const AttendOptions
 }
 
 Tensor StepGraph::attend_exact(Tensor q, Tensor k, Tensor v, const AttendOptions& options) {
-  attends_by_rows_ = false;
+  works_by_rows_ = false;
   Tensor scores = ggml_mul_mat(context(), k, q);  // [n_kv, n_queries, n_head]
   ggml_prec_set_acc(scores, GGML_PREC_F32);
   float scale = options.scale;
@@ -190,6 +190,7 @@ void StepGraph::set_state(std::size_t layer, const LaneGroup& group, Tensor rows
 Tensor StepGraph::delta_rule(Tensor q, Tensor k, Tensor v, Tensor gate, Tensor beta, Tensor before, int64_t n_written) {
   if (options_.kernels && DeltaRules::can_run(q, k, v, gate))
     return graph_.delta_rules().run(context(), *options_.kernels, q, k, v, gate, beta, before, n_written);
+  works_by_rows_ = false;
   return ggml_gated_delta_net(context(), q, k, v, gate, beta, before, n_written);
 }
 

@@ -89,8 +89,8 @@ class StepGraph {
   Tensor output_mask(std::size_t pool) const { return pools_[pool].output_mask; }  // F16 [n_kv, n_outputs], or nullptr
   Tensor result() const { return result_; }                                        // [n_vocab or n_embd, n_outputs]
   Tensor hidden() const { return hidden_; }                                        // [n_embd, n_tokens], or nullptr
-  // Whether every attention so far gives a query the same bits whatever else is in the step.
-  bool attends_by_rows() const { return attends_by_rows_; }
+  // Whether attention and recurrence so far give a row the same bits whatever else is in the step.
+  bool works_by_rows() const { return works_by_rows_; }
   void set_result(Tensor result);
   void set_hidden(Tensor hidden);
 
@@ -151,7 +151,7 @@ class StepGraph {
   Graph graph_;
   const ModelMemory& memory_;
   bool trimming_ = false;
-  bool attends_by_rows_ = true;
+  bool works_by_rows_ = true;
   Tensor tokens_, positions_, activations_ = nullptr;
   Tensor output_rows_ = nullptr, output_positions_ = nullptr;
   std::vector<PoolInputs> pools_;

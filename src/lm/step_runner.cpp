@@ -109,8 +109,7 @@ Result<std::unique_ptr<StepRunner>> StepRunner::create(const LoadedModel& model,
   part.build(g);
   TRY(runner->executor_->reserve(g.graph()));
   // ggml's products choose the order of their sums by the size of a batch.
-  runner->rows_independent_ =
-      model.weights().all_packed() && g.attends_by_rows() && !runner->memory_->recurrent().any();
+  runner->rows_independent_ = model.weights().all_packed() && g.works_by_rows();
   return runner;
 }
 

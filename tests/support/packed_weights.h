@@ -34,7 +34,10 @@ struct PackedWeights {
     rows.resize(ggml_row_size(type, n_in) * static_cast<std::size_t>(n_out * n_expert));
     ggml_quantize_chunk(type, floats.data(), rows.data(), 0, n_out * n_expert, n_in, nullptr);
     values.resize(floats.size());
-    ggml_get_type_traits(type)->to_float(rows.data(), values.data(), static_cast<int64_t>(values.size()));
+    if (type == GGML_TYPE_F32)
+      values = floats;
+    else
+      ggml_get_type_traits(type)->to_float(rows.data(), values.data(), static_cast<int64_t>(values.size()));
     storage.resize(matrix.size() + kPackedAlignment);
     matrix.data = storage.data() + (kPackedAlignment - reinterpret_cast<uintptr_t>(storage.data()) % kPackedAlignment) %
                                        kPackedAlignment;

@@ -9,6 +9,7 @@
 
 #include "compute/kernels/attention_impl.h"
 #include "compute/kernels/delta_impl.h"
+#include "compute/kernels/float_impl.h"
 #include "compute/kernels/tables.h"
 
 #define HOCKET_INLINE inline __attribute__((always_inline))
@@ -192,6 +193,7 @@ void product_of(const std::byte* group, int64_t n_in, const std::byte* panel, in
 
 void quantise(const float* x, int64_t first, int64_t end, const ActivationForm& form, int64_t n_in, std::byte* panel,
               int width, int column) {
+  if (form.scale_block == 1) return place_floats(x, first, end, panel, width, column);
   auto* scales = reinterpret_cast<float*>(panel + panel_scales_at(n_in, width));
   std::byte* sums = panel + panel_sums_at(form, n_in, width);
   const __m512i positive = _mm512_set1_epi32(0x7FFFFFFF);
@@ -286,7 +288,8 @@ const KernelTable kAvx512VnniKernels{
     quantise,
     {product_of<PackedFormat::kQ4_0>, product_of<PackedFormat::kQ4_1>, product_of<PackedFormat::kQ5_0>,
      product_of<PackedFormat::kQ5_1>, product_of<PackedFormat::kQ8_0>, product_of<PackedFormat::kQ4_K>,
-     product_of<PackedFormat::kQ5_K>, product_of<PackedFormat::kQ6_K>},
+     product_of<PackedFormat::kQ5_K>, product_of<PackedFormat::kQ6_K>, float_product<Vector512, PackedFormat::kF32>,
+     float_product<Vector512, PackedFormat::kF16>, float_product<Vector512, PackedFormat::kBF16>},
     attention<Vector512>,
     delta<Vector512>};
 

@@ -10,6 +10,8 @@
 //                       in two (bits 2(s mod 4) of plane s / 4).
 //   scales              see Scales. Half-precision numbers stay as they are in the file.
 //
+// Floats (F32, F16, BF16) have neither blocks nor scales: the numbers of the 16 rows for k = 0, those for k = 1, ….
+//
 // The value of a weight is scale · (stored − zero) + minimum. Nothing is rounded: it is bit for bit what ggml's
 // dequantisation gives.
 //
@@ -19,6 +21,8 @@
 //   float scales[n_in / scale_block][width]
 //   4 byte sums[n_in / sum_block][width]     see Sums
 //
+// For weights that are floats they stay floats: values[n_in][width].
+//
 // Everything here is of internal linkage: files that are compiled for other instruction sets include it.
 #pragma once
 
@@ -27,8 +31,8 @@
 
 namespace hocket {
 
-enum class PackedFormat : uint8_t { kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ5_K, kQ6_K };
-constexpr std::size_t kPackedFormats = 8;
+enum class PackedFormat : uint8_t { kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ5_K, kQ6_K, kF32, kF16, kBF16 };
+constexpr std::size_t kPackedFormats = 11;
 
 constexpr int64_t kGroupRows = 16;
 constexpr int64_t kBlock = 32;        // k of a block
@@ -42,10 +46,11 @@ enum class Scales : uint8_t {
   // its minimum −d_min · minimum.
   kSuperMinimum,
   kSuper16,  // for each super-block: f16 d[16], i8 scale[16][16]; scales are for 16 k each
+  kNone,     // of floats
 };
 
 struct FormatLayout {
-  int bits;  // 4, 5, 6 or 8
+  int bits;  // 4, 5, 6 or 8; 16 and 32 of floats
   int zero;  // what a stored value of 0 stands for, negated
   Scales scales;
 };
@@ -53,6 +58,7 @@ struct FormatLayout {
 constexpr FormatLayout kFormatLayouts[kPackedFormats] = {
     {4, 8, Scales::kHalf},   {4, 0, Scales::kHalfMinimum},  {5, 16, Scales::kHalf},        {5, 0, Scales::kHalfMinimum},
     {8, 128, Scales::kHalf}, {4, 0, Scales::kSuperMinimum}, {5, 0, Scales::kSuperMinimum}, {6, 32, Scales::kSuper16},
+    {32, 0, Scales::kNone},  {16, 0, Scales::kNone},        {16, 0, Scales::kNone},
 };
 
 constexpr const FormatLayout& layout_of(PackedFormat format) {
@@ -60,21 +66,23 @@ constexpr const FormatLayout& layout_of(PackedFormat format) {
 }
 
 constexpr int64_t value_bytes(int bits) {  // of a block of a group
-  return bits == 8 ? 512 : 256 + (bits - 4) * 64;
+  return bits >= 8 ? 64 * bits : 256 + (bits - 4) * 64;
 }
 
 constexpr int64_t scales_block(Scales scales) {  // k that one record of scales covers
-  return scales == Scales::kHalf || scales == Scales::kHalfMinimum ? kBlock : kSuperBlock;
+  return scales == Scales::kNone ? 1 : scales == Scales::kHalf || scales == Scales::kHalfMinimum ? kBlock : kSuperBlock;
 }
 
 constexpr int64_t scales_bytes(Scales scales) {  // of one record
   return scales == Scales::kHalf           ? 32
          : scales == Scales::kHalfMinimum  ? 64
          : scales == Scales::kSuperMinimum ? 320
+         : scales == Scales::kNone         ? 0
                                            : 288;
 }
 
 constexpr int64_t group_value_bytes(const FormatLayout& layout, int64_t n_in) {
+  if (layout.scales == Scales::kNone) return n_in * kGroupRows * layout.bits / 8;
   return n_in / kBlock * value_bytes(layout.bits);
 }
 
@@ -93,7 +101,7 @@ enum class Sums : uint8_t {
 
 // What a format wants of the activations; products whose forms are equal can share them.
 struct ActivationForm {
-  int scale_block;  // 32 or 256
+  int scale_block;  // 32 or 256; 1: floats, without scales and sums
   int sum_block;    // 32 or 16
   int zero;
   Sums sums;
@@ -104,6 +112,7 @@ struct ActivationForm {
 };
 
 constexpr ActivationForm form_of(const FormatLayout& layout) {
+  if (layout.scales == Scales::kNone) return {1, 1, 0, Sums::kPlain};
   return {static_cast<int>(scales_block(layout.scales)), layout.scales == Scales::kSuper16 ? 16 : 32, layout.zero,
           layout.scales == Scales::kHalfMinimum    ? Sums::kScaled
           : layout.scales == Scales::kSuperMinimum ? Sums::kPlain
@@ -111,6 +120,7 @@ constexpr ActivationForm form_of(const FormatLayout& layout) {
 }
 
 constexpr int64_t column_bytes(const ActivationForm& form, int64_t n_in) {
+  if (form.scale_block == 1) return 4 * n_in;
   return n_in + 4 * (n_in / form.scale_block) + 4 * (n_in / form.sum_block);
 }
 

@@ -24,4 +24,11 @@ inline float half_to_float(uint16_t half) {
   return value;
 }
 
+inline float bfloat_to_float(uint16_t upper) {
+  const uint32_t bits = static_cast<uint32_t>(upper) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
 }  // namespace hocket

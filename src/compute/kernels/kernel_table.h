@@ -11,6 +11,8 @@
 //   part ← fma(w_minimum, float(Σ x), part)
 //   sum ← fma(part, x_scale, sum), part ← 0                at the end of each 256
 //
+// Weights that are floats: sum ← fma(w, x, sum).
+//
 // A result therefore has the same bits whatever the batch, the neighbours, the threads and the instruction set.
 //
 // Threads  pure functions.

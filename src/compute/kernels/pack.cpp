@@ -17,7 +17,8 @@ struct TypeRow {
 constexpr TypeRow kTypes[kPackedFormats] = {
     {GGML_TYPE_Q4_0, PackedFormat::kQ4_0}, {GGML_TYPE_Q4_1, PackedFormat::kQ4_1}, {GGML_TYPE_Q5_0, PackedFormat::kQ5_0},
     {GGML_TYPE_Q5_1, PackedFormat::kQ5_1}, {GGML_TYPE_Q8_0, PackedFormat::kQ8_0}, {GGML_TYPE_Q4_K, PackedFormat::kQ4_K},
-    {GGML_TYPE_Q5_K, PackedFormat::kQ5_K}, {GGML_TYPE_Q6_K, PackedFormat::kQ6_K},
+    {GGML_TYPE_Q5_K, PackedFormat::kQ5_K}, {GGML_TYPE_Q6_K, PackedFormat::kQ6_K}, {GGML_TYPE_F32, PackedFormat::kF32},
+    {GGML_TYPE_F16, PackedFormat::kF16},   {GGML_TYPE_BF16, PackedFormat::kBF16},
 };
 
 // Four stored values side by side.
@@ -106,6 +107,10 @@ void read_values(PackedFormat format, const uint8_t* row, int64_t b, uint8_t (&v
         values[k] = static_cast<uint8_t>((low[k] >> low_shift & 0xF) | (high[k] >> high_shift & 3) << 4);
       return;
     }
+    case PackedFormat::kF32:
+    case PackedFormat::kF16:
+    case PackedFormat::kBF16:
+      CHECK(false);  // have no blocks
   }
 }
 
@@ -141,7 +146,28 @@ void place_scales(PackedFormat format, const uint8_t* row, int64_t at_record, in
       for (int j = 0; j < 16; ++j) byte(super[192 + j], 32 + 16 * j);
       return;
     }
+    case Scales::kNone:
+      return;
   }
+}
+
+template <typename T>
+void place_floats(const std::byte* rows, int64_t n_rows, int64_t n_in, std::byte* group) {
+  for (int64_t row = 0; row < n_rows; ++row)
+    for (int64_t k = 0; k < n_in; ++k)
+      std::memcpy(group + static_cast<std::size_t>(k * kGroupRows + row) * sizeof(T),
+                  rows + static_cast<std::size_t>(row * n_in + k) * sizeof(T), sizeof(T));
+}
+
+float float_at(PackedFormat format, const std::byte* at) {
+  if (format == PackedFormat::kF32) {
+    float value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return format == PackedFormat::kF16 ? half_to_float(bits) : bfloat_to_float(bits);
 }
 
 }  // namespace
@@ -160,6 +186,9 @@ void pack_group(PackedFormat format, const std::byte* rows, int64_t n_rows, int6
   const FormatLayout& layout = layout_of(format);
   CHECK(n_rows >= 1 && n_rows <= kGroupRows && n_in % scales_block(layout.scales) == 0);
   if (n_rows < kGroupRows) std::memset(group, 0, static_cast<std::size_t>(group_bytes(layout, n_in)));
+  if (layout.scales == Scales::kNone)
+    return layout.bits == 32 ? place_floats<float>(rows, n_rows, n_in, group)
+                             : place_floats<uint16_t>(rows, n_rows, n_in, group);
   const std::size_t row_size = ggml_row_size(ggml_type_of(format), n_in);
   std::byte* scales = group + group_value_bytes(layout, n_in);
   const int64_t n_records = n_in / scales_block(layout.scales);
@@ -177,6 +206,10 @@ void pack_group(PackedFormat format, const std::byte* rows, int64_t n_rows, int6
 
 void unpack_row(PackedFormat format, const std::byte* group, int64_t row, int64_t n_in, float* out) {
   const FormatLayout& layout = layout_of(format);
+  if (layout.scales == Scales::kNone) {
+    for (int64_t k = 0; k < n_in; ++k) out[k] = float_at(format, group + (k * kGroupRows + row) * layout.bits / 8);
+    return;
+  }
   const std::byte* scales = group + group_value_bytes(layout, n_in);
   const auto half = [&](const std::byte* at) {
     uint16_t bits;
@@ -211,6 +244,8 @@ void unpack_row(PackedFormat format, const std::byte* group, int64_t row, int64_
         out[k] = half(record) * static_cast<float>(scale) * centred;
         break;
       }
+      case Scales::kNone:
+        break;
     }
   }
 }

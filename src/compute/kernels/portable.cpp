@@ -4,6 +4,7 @@
 
 #include "compute/kernels/attention_impl.h"
 #include "compute/kernels/delta_impl.h"
+#include "compute/kernels/float_impl.h"
 #include "compute/kernels/half.h"
 #include "compute/kernels/tables.h"
 
@@ -81,6 +82,7 @@ void product(const std::byte* group, int64_t n_in, const std::byte* panel, int w
 
 void quantise(const float* x, int64_t first, int64_t end, const ActivationForm& form, int64_t n_in, std::byte* panel,
               int width, int column) {
+  if (form.scale_block == 1) return place_floats(x, first, end, panel, width, column);
   for (int64_t k0 = first; k0 < end; k0 += form.scale_block) {
     uint32_t largest = 0;  // as bits, so that a NaN is the largest of all
     for (int64_t k = k0; k < k0 + form.scale_block; ++k) {
@@ -128,12 +130,7 @@ struct Plain {
     return each([&](int i) { return half_to_float(at[i]); });
   }
   static Plain load_bf16(const uint16_t* at) {
-    return each([&](int i) {
-      const uint32_t bits = static_cast<uint32_t>(at[i]) << 16;
-      float value;
-      std::memcpy(&value, &bits, sizeof value);
-      return value;
-    });
+    return each([&](int i) { return bfloat_to_float(at[i]); });
   }
   static void store(float* at, const Plain& v) { std::memcpy(at, v.lane, sizeof v.lane); }
   static Plain splat(float x) {
@@ -189,7 +186,8 @@ const KernelTable kPortableKernels{
     quantise,
     {product<PackedFormat::kQ4_0>, product<PackedFormat::kQ4_1>, product<PackedFormat::kQ5_0>,
      product<PackedFormat::kQ5_1>, product<PackedFormat::kQ8_0>, product<PackedFormat::kQ4_K>,
-     product<PackedFormat::kQ5_K>, product<PackedFormat::kQ6_K>},
+     product<PackedFormat::kQ5_K>, product<PackedFormat::kQ6_K>, float_product<Plain, PackedFormat::kF32>,
+     float_product<Plain, PackedFormat::kF16>, float_product<Plain, PackedFormat::kBF16>},
     attention<Plain>,
     delta<Plain>};
 

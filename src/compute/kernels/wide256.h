@@ -13,6 +13,7 @@
 
 #include "compute/kernels/attention_impl.h"
 #include "compute/kernels/delta_impl.h"
+#include "compute/kernels/float_impl.h"
 #include "compute/kernels/tables.h"
 
 namespace hocket {
@@ -192,6 +193,7 @@ HOCKET_INLINE uint32_t largest_lane(__m256i v) {
 
 void quantise(const float* x, int64_t first, int64_t end, const ActivationForm& form, int64_t n_in, std::byte* panel,
               int width, int column) {
+  if (form.scale_block == 1) return place_floats(x, first, end, panel, width, column);
   auto* scales = reinterpret_cast<float*>(panel + panel_scales_at(n_in, width));
   std::byte* sums = panel + panel_sums_at(form, n_in, width);
   const __m256i positive = _mm256_set1_epi32(0x7FFFFFFF);
@@ -312,7 +314,9 @@ constexpr KernelTable make_table(const char* name) {
           quantise,
           {product<Dot, PackedFormat::kQ4_0>, product<Dot, PackedFormat::kQ4_1>, product<Dot, PackedFormat::kQ5_0>,
            product<Dot, PackedFormat::kQ5_1>, product<Dot, PackedFormat::kQ8_0>, product<Dot, PackedFormat::kQ4_K>,
-           product<Dot, PackedFormat::kQ5_K>, product<Dot, PackedFormat::kQ6_K>},
+           product<Dot, PackedFormat::kQ5_K>, product<Dot, PackedFormat::kQ6_K>,
+           float_product<Vector256, PackedFormat::kF32>, float_product<Vector256, PackedFormat::kF16>,
+           float_product<Vector256, PackedFormat::kBF16>},
           attention<Vector256>,
           delta<Vector256>};
 }
