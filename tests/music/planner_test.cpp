@@ -39,14 +39,16 @@ TEST(TokenDraw, TiesAtTheTopKThresholdStay) {
 }
 
 TEST(PlannerPrompts, WriteTheGoldenYaml) {
-  for (const auto& golden : test::music_json("lm-text.json")["yaml"]) {
+  const auto goldens = test::music_json("lm-text.json");
+  for (const auto& golden : goldens["yaml"]) {
     const MusicRequest request = value_or_fail(parse_music_request(golden["fields"].dump()));
     EXPECT_EQ(metadata_yaml(request), golden["text"].get<std::string>());
   }
 }
 
 TEST(PlannerAnswer, ReadsEveryGolden) {
-  for (const auto& golden : test::music_json("lm-text.json")["parse"]) {
+  const auto goldens = test::music_json("lm-text.json");
+  for (const auto& golden : goldens["parse"]) {
     const PlannerAnswer answer = parse_answer(golden["text"].get<std::string>());
     const auto& fields = golden["fields"];
     const std::string text = golden["text"];
