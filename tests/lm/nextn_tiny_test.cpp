@@ -4,14 +4,18 @@
 // F32 weights and caches, exact attention: NMSE ≤ 1e-10; drafts and accepted tokens equal.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "lm/language_model.h"
 #include "lm/runner.h"
 #include "support/exact_runner.h"
 #include "support/numbers.h"
+#include "support/temp_folder.h"
 #include "support/tiny_models.h"
+#include "weights/gguf_writer.h"
 
 namespace hocket::test {
 namespace {
@@ -95,6 +99,54 @@ TEST_P(NextnGolden, DraftsAndVerifiedTokensAreEqual) {
   }
   EXPECT_EQ(draft_row * n_vocab, draft_rows.size());
   EXPECT_EQ(main_row * n_vocab, main_rows.size());
+}
+
+// The tensors of a file that are wanted, as another file.
+std::shared_ptr<const GgufFile> part_of(const GgufFile& file, const std::string& path,
+                                        const std::function<bool(const std::string&)>& wanted) {
+  GgufWriter writer(file.metadata());
+  for (const TensorInfo& t : file.tensors()) {
+    if (!wanted(t.name)) continue;
+    std::vector<std::byte> data(t.n_bytes);
+    EXPECT_TRUE(file.read(t, 0, data).ok());
+    EXPECT_TRUE(writer.add_bytes(t.name, t.type, {t.ne.begin(), t.ne.begin() + t.n_dims}, std::move(data)).ok());
+  }
+  EXPECT_TRUE(writer.write(path).ok());
+  return std::shared_ptr<const GgufFile>(std::move(*GgufFile::open(path)));
+}
+
+// "mtp-" files hold the block, the table, the head and the norm before it; the trunk is in a file without the block.
+TEST_P(NextnGolden, ABlockInAFileOfItsOwnDraftsTheSame) {
+  const TempFolder folder;
+  const std::shared_ptr<const GgufFile> file(
+      std::move(*GgufFile::open(kFolder + std::string(GetParam()) + "-mtp.gguf")));
+  const auto whole = *LanguageModel::load(file, {});
+  const std::string block = "blk." + std::to_string(whole->summary().n_layer) + ".";
+  const auto of_block = [&](const std::string& name) { return name.starts_with(block); };
+  const auto alone_file = part_of(*file, folder.file("mtp.gguf"),
+                                  [&](const std::string& name) { return of_block(name) || !name.starts_with("blk."); });
+  const auto trunk_file =
+      part_of(*file, folder.file("trunk.gguf"), [&](const std::string& name) { return !of_block(name); });
+
+  LoadOptions options;
+  options.nextn = LoadOptions::Nextn::kAlone;
+  const auto alone = LanguageModel::load(alone_file, options);
+  ASSERT_TRUE(alone.ok()) << alone.error().message;
+  const auto trunk = LanguageModel::load(trunk_file, {});
+  ASSERT_TRUE(trunk.ok()) << trunk.error().message;
+  EXPECT_FALSE((*trunk)->summary().nextn);
+  EXPECT_FALSE(LanguageModel::load(trunk_file, options).ok()) << "there is no block in it";
+
+  const auto draft = [](const LanguageModel& model) {
+    auto runner = std::move(*LmRunner::create_nextn(model, exact_options(1)));
+    const std::size_t n_embd = model.summary().n_embd;
+    std::vector<float> hidden(3 * n_embd);
+    for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i] = std::sin(static_cast<float>(i));
+    const std::vector<BatchToken> batch{{5, 0, false}, {6, 0, false}, {7, 0, true}};
+    EXPECT_TRUE(runner->step_from(hidden, batch, StepOutput::kLogits, {}).ok());
+    return std::vector<float>(runner->output(0).begin(), runner->output(0).end());
+  };
+  EXPECT_EQ(draft(**alone), draft(*whole));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, NextnGolden, testing::Values("qwen35", "glm4moe", "deepseek2"),
