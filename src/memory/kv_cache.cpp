@@ -202,6 +202,13 @@ std::size_t KvCache::device_bytes() const {
   return n;
 }
 
+std::size_t KvCache::shortest_window() const {
+  std::size_t shortest = 0;
+  for (const CellPool& pool : pools_)
+    if (pool.window() != 0) shortest = shortest == 0 ? pool.window() : std::min(shortest, pool.window());
+  return shortest;
+}
+
 std::size_t KvCache::n_free_cells() const {
   std::size_t n = options_.n_ctx;
   for (const CellPool& pool : pools_) {

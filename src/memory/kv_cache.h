@@ -77,6 +77,7 @@ class KvCache {
   std::size_t max_n_kv(std::size_t pool) const;
 
   std::size_t n_pools() const { return pools_.size(); }
+  std::size_t shortest_window() const;  // 0: every layer sees everything
   std::size_t pool_of_layer(std::size_t layer) const { return layers_[layer].pool; }
   const KvLayerSpec& spec(std::size_t layer) const { return layers_[layer].spec; }
   Tensor k(std::size_t layer) const { return layers_[layer].k; }

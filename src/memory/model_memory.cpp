@@ -79,6 +79,7 @@ MemoryTraits ModelMemory::traits() const {
   MemoryTraits traits;
   traits.cuts_anywhere = !recurrent_->any();
   traits.n_rollback = recurrent_->any() ? recurrent_->n_rollback() : 0;
+  traits.n_window = kv_->shortest_window();
   traits.bytes_per_token = kv_->bytes_per_token();
   traits.bytes_per_sequence = recurrent_->bytes_per_sequence();
   traits.device_bytes = kv_->device_bytes() + recurrent_bytes_;

@@ -24,10 +24,14 @@ using SeqId = int32_t;
 struct MemoryTraits {
   bool cuts_anywhere = true;           // truncate() works at any length that is still remembered, else at checkpoints
   std::size_t n_rollback = 0;          // otherwise: a step of at most so many tokens can be cut at each of them
+  std::size_t n_window = 0;            // the shortest window of a layer; 0: none
   std::size_t bytes_per_token = 0;     // all layers
   std::size_t bytes_per_sequence = 0;  // fixed part (recurrent states); also of each checkpoint
   std::size_t device_bytes = 0;        // allocated now
 
+  // Whether a sequence of this length can be cut anywhere after it came back from a snapshot, which holds only what
+  // later tokens can see.
+  bool snapshot_cuts(std::size_t length) const { return cuts_anywhere && (n_window == 0 || length < n_window); }
   // Whether truncate() will work at every token of a step of n tokens, until the next step.
   bool takes_back(std::size_t n_tokens) const { return cuts_anywhere || n_tokens <= n_rollback; }
 };
