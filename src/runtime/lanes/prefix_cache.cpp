@@ -14,74 +14,66 @@ PrefixCache::PrefixCache(SequencePool& sequences, const PrefixCacheOptions& opti
   stats_.most_tokens = options_.n_tokens;
 }
 
-std::size_t PrefixCache::usable(const Entry& entry, std::size_t n_same, std::size_t n_prompt, bool any_lineage) const {
-  const SequenceMemory& memory = sequences_->memory();
-  if (n_same == n_prompt && n_same == entry.tokens.size() && !entry.last_row.empty() &&
-      (any_lineage || entry.lineage.n_strict == n_same))
-    return n_same;
-  // At least one token is left to evaluate.
-  if (any_lineage) {
-    const std::size_t n = std::min(n_same, n_prompt - 1);
-    if (n >= options_.n_least && memory.can_truncate(entry.sequence.id(), n)) return n;
-  }
-  std::size_t n = std::min({n_same, n_prompt - 1, entry.lineage.n_strict}) / options_.n_chunk * options_.n_chunk;
-  while (n > 0 && !memory.can_truncate(entry.sequence.id(), n)) n -= options_.n_chunk;
-  return n >= options_.n_least ? n : 0;
+PrefixCache::Best PrefixCache::best(std::span<const TokenId> tokens, const std::string& tenant,
+                                    bool any_lineage) const {
+  CHECK(!tokens.empty());
+  Best best;
+  const auto tree = trees_.find(tenant);
+  if (tree == trees_.end()) return best;
+  tree->second.visit(tokens, [&](TokenTree::Id id, std::size_t n_same) {
+    if (n_same <= best.n_tokens) return true;
+    const auto entry = by_id_.at(id);
+    const auto can_cut = [&](std::size_t n) { return sequences_->memory().can_truncate(entry->sequence.id(), n); };
+    const std::size_t n = usable_tokens(kept(*entry), n_same, tokens.size(), any_lineage, rules(), can_cut);
+    if (n > best.n_tokens) best = {entry, n};
+    return false;
+  });
+  return best;
 }
 
-CacheStatus PrefixCache::status_of(const Entry& entry, std::size_t n, std::size_t n_prompt, std::size_t n_chunk) {
-  if (n == n_prompt) return CacheStatus::kExactPrompt;
-  if (n > entry.lineage.n_prompt) return CacheStatus::kGeneratedPrefix;
-  return n <= entry.lineage.n_strict && n % n_chunk == 0 ? CacheStatus::kPrefix : CacheStatus::kExactPrefix;
+std::size_t PrefixCache::longest(std::span<const TokenId> tokens, const std::string& tenant, bool any_lineage) const {
+  return best(tokens, tenant, any_lineage).n_tokens;
+}
+
+Result<PrefixCache::Found> PrefixCache::fill(SeqId target, const Best& from, std::span<const TokenId> tokens) const {
+  if (from.n_tokens == 0) return Found();
+  SequenceMemory& memory = sequences_->memory();
+  Result<void> filled = memory.fork(from.entry->sequence.id(), target);
+  if (filled) filled = memory.truncate(target, from.n_tokens);
+  if (!filled) {
+    memory.clear(target);
+    return filled.error();
+  }
+  Found found = found_state(kept(*from.entry), from.n_tokens, tokens.size(), rules());
+  if (from.n_tokens == tokens.size()) found.last_row = from.entry->last_row;
+  return found;
 }
 
 Result<PrefixCache::Found> PrefixCache::restore(SeqId target, std::span<const TokenId> tokens,
                                                 const std::string& tenant, bool any_lineage) {
-  CHECK(!tokens.empty());
-  auto best = entries_.end();
-  std::size_t n_best = 0;
-  if (const auto tree = trees_.find(tenant); tree != trees_.end()) {
-    tree->second.visit(tokens, [&](TokenTree::Id id, std::size_t n_same) {
-      if (n_same <= n_best) return true;
-      const auto entry = by_id_.at(id);
-      if (const std::size_t n = usable(*entry, n_same, tokens.size(), any_lineage); n > n_best) {
-        n_best = n;
-        best = entry;
-      }
-      return false;
-    });
-  }
-  Found found;
-  if (n_best > 0) {
-    touch(best);
-    SequenceMemory& memory = sequences_->memory();
-    Result<void> filled = memory.fork(best->sequence.id(), target);
-    if (filled) filled = memory.truncate(target, n_best);
-    if (!filled) {
-      memory.clear(target);
-      return filled.error();
-    }
-    found.status = status_of(*best, n_best, tokens.size(), options_.n_chunk);
-    found.n_tokens = n_best;
-    const std::size_t n_strict = std::min(n_best, best->lineage.n_strict);
-    found.n_strict = n_best == tokens.size() ? n_strict : n_strict / options_.n_chunk * options_.n_chunk;
-    found.n_generated = n_best - std::min(n_best, best->lineage.n_prompt);
-    if (n_best == tokens.size()) found.last_row = best->last_row;
-  }
-  return counted(found);
+  const Best from = best(tokens, tenant, any_lineage);
+  if (from.n_tokens > 0) touch(from.entry);
+  TRY_ASSIGN(const Found found, fill(target, from, tokens));
+  count_found(found);
+  return found;
+}
+
+Result<PrefixCache::Found> PrefixCache::copy(SeqId target, std::span<const TokenId> tokens, const std::string& tenant,
+                                             bool any_lineage) const {
+  return fill(target, best(tokens, tenant, any_lineage), tokens);
 }
 
 PrefixCache::Found PrefixCache::pass_over() {
   Found found;
   found.status = CacheStatus::kDisabled;
-  return counted(found);
+  count_found(found);
+  return found;
 }
 
-PrefixCache::Found PrefixCache::counted(const Found& found) {
+void PrefixCache::count_found(const Found& found) {
   const std::lock_guard lock(mutex_);
   ++stats_.n_found[static_cast<std::size_t>(found.status)];
   stats_.n_tokens_found += found.n_tokens;
-  return found;
 }
 
 PrefixCache::Entries::iterator PrefixCache::find(std::span<const TokenId> tokens, const std::string& tenant) {
@@ -105,7 +97,10 @@ bool PrefixCache::record(SeqId seq, std::span<const TokenId> tokens, const std::
     // The same tokens by a better way, or with the row that was not known yet.
     if (lineage.n_strict < same->lineage.n_strict) return true;
     if (lineage.n_strict == same->lineage.n_strict) {
-      if (same->last_row.empty()) same->last_row.assign(last_row.begin(), last_row.end());
+      if (same->last_row.empty() && !last_row.empty()) {
+        same->last_row.assign(last_row.begin(), last_row.end());
+        same->lineage = lineage;  // an answer has become a part of a prompt
+      }
       return true;
     }
     erase(same);

@@ -4,11 +4,8 @@
 // sequence's lane ends. Each tenant has a radix tree of the tokens of its entries, and nothing of another's is ever
 // used.
 //
-// Lineage. The first n_strict tokens of an entry went through the chunks of a cold run; what follows came through the
-// steps of an answer, whose rounding is another. A prompt continues from the longest beginning that gives exactly the
-// rows of a cold run: whole chunks, or the whole prompt with the row of its last token. Only who allows it continues
-// from other places: from any token that the memory can be cut at, from generated ones too. Then its own state is
-// strict only as far as it was before. Where the memory cannot be cut at the wanted place an earlier one is taken.
+// From where a prompt may go on is told by reuse_rules.h. Where the memory cannot be cut at the wanted place an earlier
+// one is taken.
 //
 // Owns     the entries' sequences, and a row of logits of each that ends a prompt.
 // Threads  one user at a time; stats() from any thread.
@@ -27,21 +24,12 @@
 #include <vector>
 
 #include "base/result.h"
+#include "runtime/lanes/reuse_rules.h"
 #include "runtime/lanes/sequence_pool.h"
 #include "runtime/lanes/token_tree.h"
 #include "tokenizer/tokenizer.h"
 
 namespace hocket {
-
-enum class CacheStatus {
-  kDisabled,         // nothing was looked for
-  kMiss,             // nothing was found
-  kPrefix,           // whole chunks of a prompt
-  kExactPrefix,      // a prompt beyond its last whole chunk
-  kGeneratedPrefix,  // an answer, too
-  kExactPrompt,      // all of it
-};
-inline constexpr std::size_t kCacheStatuses = 6;
 
 struct PrefixCacheOptions {
   std::size_t n_chunk = 128;
@@ -63,23 +51,22 @@ class PrefixCache {
  public:
   PrefixCache(SequencePool& sequences, const PrefixCacheOptions& options);
 
-  struct Found {
-    CacheStatus status = CacheStatus::kMiss;
-    std::size_t n_tokens = 0;           // that `target` holds now
-    std::size_t n_strict = 0;           // of them; the rest came through the steps of an answer or of another chunking
-    std::size_t n_generated = 0;        // of them: tokens of answers
-    std::span<const float> last_row{};  // when these are all: the row after the last one; valid until the next call
-  };
+  using Found = FoundState;  // its row is valid until the next call
   // Fills the empty sequence `target` with the longest usable beginning of `tokens`. any_lineage: see above.
   Result<Found> restore(SeqId target, std::span<const TokenId> tokens, const std::string& tenant, bool any_lineage);
+  // The same without counting it, and without touching the entry.
+  Result<Found> copy(SeqId target, std::span<const TokenId> tokens, const std::string& tenant, bool any_lineage) const;
+
+  ReuseRules rules() const { return {options_.n_chunk, options_.n_least}; }
+  // How many tokens restore() would find.
+  std::size_t longest(std::span<const TokenId> tokens, const std::string& tenant, bool any_lineage) const;
 
   // For a prompt that is to take nothing: it is counted.
   Found pass_over();
+  // Counts what a prompt has found elsewhere.
+  void count_found(const Found& found);
 
-  struct Lineage {
-    std::size_t n_strict = 0;
-    std::size_t n_prompt = 0;  // the rest was generated
-  };
+  using Lineage = StateLineage;
   // Keeps what `seq` holds: `tokens`. last_row: what follows the last one, where a prompt ends; else empty. Whether it
   // is kept.
   bool record(SeqId seq, std::span<const TokenId> tokens, const std::string& tenant, const Lineage& lineage,
@@ -102,15 +89,18 @@ class PrefixCache {
     Sequence sequence;
   };
   using Entries = std::list<Entry>;
-  // How many tokens of `entry`, n_same of which are those of the prompt, a prompt can start from.
-  std::size_t usable(const Entry& entry, std::size_t n_same, std::size_t n_prompt, bool any_lineage) const;
-  static CacheStatus status_of(const Entry& entry, std::size_t n, std::size_t n_prompt, std::size_t n_chunk);
+  static KeptState kept(const Entry& entry) { return {entry.tokens.size(), entry.lineage, !entry.last_row.empty()}; }
+  struct Best {
+    Entries::iterator entry;
+    std::size_t n_tokens = 0;
+  };
+  Best best(std::span<const TokenId> tokens, const std::string& tenant, bool any_lineage) const;
+  Result<Found> fill(SeqId target, const Best& from, std::span<const TokenId> tokens) const;
   Entries::iterator find(std::span<const TokenId> tokens, const std::string& tenant);
   void touch(Entries::iterator entry) { entries_.splice(entries_.begin(), entries_, entry); }
   void erase(Entries::iterator entry);
   std::size_t n_tokens() const;
   void count();
-  Found counted(const Found& found);
 
   SequencePool* sequences_;
   PrefixCacheOptions options_;
