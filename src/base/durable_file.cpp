@@ -46,13 +46,13 @@ bool write_all(int fd, std::span<const std::byte> bytes) {
   return true;
 }
 
+}  // namespace
+
 Result<void> sync_folder(const std::filesystem::path& folder) {
   const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (descriptor.get() < 0 || ::fsync(descriptor.get()) != 0) return io_error(folder, "write the folder");
   return {};
 }
-
-}  // namespace
 
 Result<void> write_durably(const std::filesystem::path& path, std::span<const std::span<const std::byte>> pieces) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";

@@ -19,6 +19,9 @@ namespace hocket {
 Result<void> write_durably(const std::filesystem::path& path, std::span<const std::span<const std::byte>> pieces);
 Result<void> write_durably(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
+// Names that were given or taken in a folder are on the disk when it returns.
+Result<void> sync_folder(const std::filesystem::path& folder);
+
 // All of a file; kNotFound when there is none, kInvalid when it is larger than `most` bytes.
 Result<std::vector<std::byte>> read_file(const std::filesystem::path& path, std::size_t most);
 
