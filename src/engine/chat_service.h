@@ -25,6 +25,7 @@
 #include "engine/requests.h"
 #include "engine/service_metrics.h"
 #include "lm/language_model.h"
+#include "runtime/sessions/session_store.h"
 
 namespace hocket {
 
@@ -37,6 +38,12 @@ struct DraftOptions {
   std::optional<std::size_t> n_max;  // most tokens of a draft; absent: what suits the kind
   std::size_t n_min = 0;             // at least so many are asked for, whether drafting seems to pay or not
   float p_min = 0.75f;               // a model's draft ends before a token that it thinks less probable
+};
+
+struct SessionOptions {
+  std::string folder;  // sessions that outlive the process are there; "": none do
+  std::size_t most_ram_bytes = std::size_t{1} << 30;
+  std::size_t most_disk_bytes = std::size_t{8} << 30;
 };
 
 struct ServiceOptions {
@@ -53,6 +60,7 @@ struct ServiceOptions {
   std::string pooling;         // "", "mean", "last", "cls"
   GenerationParams defaults;   // server flags for sampling
   DraftOptions drafts;
+  SessionOptions sessions;
   std::size_t max_queue = 64;
   double queue_timeout_ms = 600'000;
   double request_timeout_ms = 3'600'000;
@@ -136,9 +144,12 @@ class ChatService {
   // What is kept of earlier prompts.
   virtual CacheReport cache() const = 0;
   virtual Result<void> clear_cache() = 0;
+  // Conversations that clients have named. It lives as long as the service.
+  virtual SessionStore& sessions() = 0;
   virtual std::vector<RequestStatus> status() const = 0;
   virtual ServiceMetrics metrics() const = 0;
-  // Refuses new requests (kBusy), waits for running ones up to `limit`, then cancels the rest.
+  // Refuses new requests (kBusy), waits for running ones and for sessions that are being saved up to `limit`, then
+  // cancels the rest.
   virtual void drain(std::chrono::milliseconds limit) = 0;
 };
 

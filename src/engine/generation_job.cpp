@@ -114,6 +114,10 @@ Result<void> GenerationJob::begin_prompt() {
   options.every_row = plan_.echo && plan_.generation.top_logprobs.has_value();
   options.reuse = !options.every_row && plan_.serving.cache_prompt;
   options.any_lineage = plan_.serving.reuse_generated_state;
+  if (plan_.session) {
+    options.saved = plan_.session->match().state;
+    options.n_saved = plan_.session->match().n_tokens;
+  }
   prompt_run_.emplace(*memory_, prompt_seq_.id(), ids, tenant(), options);
   TRY(prompt_run_->start());
   if (!forks()) {
@@ -174,6 +178,12 @@ Result<void> GenerationJob::begin_choices() {
   usage_.cached_tokens += prompt_run_->n_cached();
   n_generated_cached_ += prompt_run_->n_generated();
   strict_ = strict_ && prompt_run_->n_strict() == n_tokens;
+  from_session_ = prompt_run_->from_saved();
+  restore_ms_ = prompt_run_->restore_ms();
+  if (plan_.session) {
+    if (from_session_) plan_.session->note_restored();
+    plan_.session->keep_prompt(*memory_, prompt_seq_.id(), *prompt_run_, prompt().ids, n_tokens + max_tokens(prompt()));
+  }
   // Several prompts of one request that fared differently.
   const CacheStatus mixed = usage_.cached_tokens > 0 ? CacheStatus::kPrefix : CacheStatus::kMiss;
   cache_status_ =
@@ -217,6 +227,16 @@ void GenerationJob::keep_continuation() {
   if (memory_->prefixes().record(prompt_seq_.id(), held, tenant(), lineage, {})) n_continuation_ += held.size();
 }
 
+void GenerationJob::keep_for_session() {
+  const SeqId seq = sequence_of(0);
+  const std::span<const TokenId> held = std::span(history_).first(memory_->runner().memory().length(seq));
+  plan_.session->keep_answer(*memory_, seq, *prompt_run_, prompt().ids.size(), held);
+}
+
+void GenerationJob::note_token() {
+  if (group_first_ == 0) history_.push_back(choices_.front().last_token());
+}
+
 void GenerationJob::push_echo(std::size_t first_choice) {
   for (std::size_t i = 0; i < plan_.n_choices; ++i) {
     ReplyDelta delta;
@@ -257,7 +277,7 @@ Result<void> GenerationJob::begin_group() {
   for (ChoiceRun& choice : group()) TRY(choice.advance(prompt_run_->last_row()));
   if (timings_.ttft_ms == 0) timings_.ttft_ms = ms_since(control().submitted);
   control().completion_tokens += group_size_;
-  if (!forks()) history_.push_back(group().front().last_token());
+  note_token();
   phase_start_ = Clock::now();
   if (DraftSource* source = drafts_.get()) {
     decoder_.emplace(memory_->runner(), prompt_seq_.id(), *source, plan_.drafts, history_);
@@ -268,14 +288,16 @@ Result<void> GenerationJob::begin_group() {
 void GenerationJob::end_group() {
   timings_.decode_ms += ms_since(phase_start_);
   decoder_.reset();
+  if (plan_.session && group_first_ == 0) keep_for_session();
   group_first_ += group_size_;
 }
 
 Result<void> GenerationJob::take_tokens(const StepRows& rows) {
   std::size_t row = 0;
+  const bool first_goes_on = !group().front().ended();
   for (ChoiceRun& choice : group())
     if (!choice.ended()) TRY(choice.advance(rows.output(row++)));
-  if (!forks()) history_.push_back(group().front().last_token());
+  if (first_goes_on) note_token();
   timings_.decode_tokens += row;
   control().completion_tokens += row;
   return {};
@@ -310,11 +332,15 @@ Job::Numbers GenerationJob::numbers() {
   return {outcome, usage_, timings_};
 }
 
-void GenerationJob::complete() {
-  ReplyDetails details;
+std::shared_ptr<ReplyDetails> GenerationJob::describe() {
+  auto described = std::make_shared<ReplyDetails>();
+  ReplyDetails& details = *described;
   details.max_tokens = max_tokens_.value_or(0);
   details.context_full = context_full_;
   details.cache_status = cache_status_.value_or(CacheStatus::kDisabled);
+  if (plan_.session) details.cache_status_reason = plan_.session->match().reason;
+  details.from_session = from_session_;
+  if (from_session_) details.restore_ms = plan_.session->match().load_ms + restore_ms_;
   details.generated_cached_tokens = n_generated_cached_;
   details.strict = strict_;
   details.continuation_tokens = n_continuation_;
@@ -328,7 +354,20 @@ void GenerationJob::complete() {
   details.peak_rss_bytes = now.peak_rss_bytes;
   details.minor_faults = now.minor_faults - process_.minor_faults;
   details.major_faults = now.major_faults - process_.major_faults;
-  channel_->push(ReplyDone{usage_, timings_, std::make_shared<ReplyDetails>(std::move(details))});
+  return described;
+}
+
+void GenerationJob::complete() {
+  auto details = describe();
+  if (!plan_.session) {
+    channel_->push(ReplyDone{usage_, timings_, std::move(details)});
+    return;
+  }
+  // The reply is complete when the session is where it lasts.
+  plan_.session->save([channel = channel_, usage = usage_, timings = timings_, details](SessionReport report) {
+    details->session = std::move(report);
+    channel->push(ReplyDone{usage, timings, details});
+  });
 }
 
 void GenerationJob::fail(Error error) {

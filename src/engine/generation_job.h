@@ -21,6 +21,7 @@
 #include "engine/process_usage.h"
 #include "engine/prompt_builder.h"
 #include "engine/reply_channel.h"
+#include "engine/session_use.h"
 #include "runtime/lanes/prompt_run.h"
 #include "runtime/sampling.h"
 #include "runtime/speculative/decoder.h"
@@ -39,6 +40,7 @@ struct GenerationPlan {
   bool echo = false;
   DraftSettings drafts;
   ServingParams serving;
+  std::unique_ptr<SessionUse> session;  // nullptr: the request names none
   // Chat only.
   std::optional<ReplyFormat> format;
   std::vector<Tool> tools;
@@ -82,6 +84,9 @@ class GenerationJob : public Job {
   void end_prompt();
   // Keeps prompt and answer for those who may continue from them.
   void keep_continuation();
+  void keep_for_session();
+  void note_token();
+  std::shared_ptr<ReplyDetails> describe();
   Result<void> take_prompt(const StepRows& rows);
   Result<void> take_tokens(const StepRows& rows);
   Result<void> take_with_drafts(const StepRows& rows);
@@ -102,7 +107,7 @@ class GenerationJob : public Job {
   Clock::time_point phase_start_;
   std::vector<TokenLogprobs> echoed_;
   std::vector<ChoiceRun> choices_;  // empty while the prompt is evaluated
-  std::vector<TokenId> history_;    // of a single choice: the prompt and what was said
+  std::vector<TokenId> history_;    // the prompt and what its first choice said
   // The choices that go on now.
   std::size_t group_first_ = 0, group_size_ = 0;
   DraftLease drafts_;
@@ -115,6 +120,8 @@ class GenerationJob : public Job {
   std::optional<CacheStatus> cache_status_;
   std::size_t n_generated_cached_ = 0, n_continuation_ = 0;
   bool strict_ = true;
+  bool from_session_ = false;
+  double restore_ms_ = 0;
   bool context_full_ = false;
   FinishReason reason_ = FinishReason::kLength;  // of the last choice
   ProcessUsage process_;                         // at the start

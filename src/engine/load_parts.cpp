@@ -114,10 +114,12 @@ Result<ServiceParts> load_parts(const ServiceOptions& asked) {
   TRY_ASSIGN(auto model, LanguageModel::load(file, load_for_drafts(options)));
   TRY_ASSIGN(auto runner, LmRunner::create(*model, runner_options));
   TRY_ASSIGN(auto drafting, load_drafting(options, std::move(draft_file), *tokenizer, *runner));
+  TRY_ASSIGN(StateIdentity identity,
+             identify_model(*file, model->summary(), options.load.device, runner_options, options.n_chunk));
   std::string fingerprint = model_fingerprint(*file);
   return ServiceParts{std::move(file),        std::move(tokenizer),     std::move(model),
                       std::move(runner),      std::move(chat_template), sampling,
-                      std::move(fingerprint), std::move(drafting)};
+                      std::move(fingerprint), std::move(drafting),      std::move(identity)};
 }
 
 }  // namespace hocket

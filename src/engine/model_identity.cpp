@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <memory>
 #include <type_traits>
 
@@ -60,13 +61,7 @@ void add_value(Hasher& hasher, const MetadataValue& value) {
   }
 }
 
-}  // namespace
-
-std::string model_fingerprint(const GgufFile& file) {
-  Hasher hasher;
-  hasher.add(build_info().version);
-  hasher.add(build_info().commit);
-  hasher.add(build_info().ggml_version);
+void add_header(Hasher& hasher, const GgufFile& file) {
   hasher.add_number(file.file_bytes());
   for (const auto& [key, value] : file.metadata().entries()) {
     hasher.add(key);
@@ -78,7 +73,46 @@ std::string model_fingerprint(const GgufFile& file) {
     for (const int64_t n : tensor.ne) hasher.add_number(n);
     hasher.add_number(tensor.offset_bytes);
   }
+}
+
+// Files that were tuned differently often have equal headers.
+Result<void> add_weights(Hasher& hasher, const GgufFile& file) {
+  constexpr std::size_t kSample = 4096;
+  std::vector<std::byte> sample;
+  for (const TensorInfo& tensor : file.tensors()) {
+    sample.resize(std::min<uint64_t>(kSample, tensor.n_bytes));
+    TRY(file.read(tensor, (tensor.n_bytes - sample.size()) / 2, sample));
+    hasher.add({reinterpret_cast<const char*>(sample.data()), sample.size()});
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string model_fingerprint(const GgufFile& file) {
+  Hasher hasher;
+  hasher.add(build_info().version);
+  hasher.add(build_info().commit);
+  hasher.add(build_info().ggml_version);
+  add_header(hasher, file);
   return fmt::format("fp_{:016x}", hasher.digest());
+}
+
+Result<StateIdentity> identify_model(const GgufFile& file, const ModelSummary& summary, const std::string& device,
+                                     const RunnerOptions& runner, std::size_t n_chunk) {
+  Hasher hasher;
+  add_header(hasher, file);
+  TRY(add_weights(hasher, file));
+  StateIdentity identity;
+  identity.model = fmt::format("{} {:016x}", summary.arch, hasher.digest());
+  // Some models turn their keys otherwise in a long context.
+  const std::string key = summary.arch + ".rope.scaling.original_context_length";
+  const bool stretches = file.metadata().entries().count(key) > 0;
+  identity.layout = fmt::format("k={} v={} flash={} chunk={} device={} kernels={}{}", cache_type_name(runner.cache_k),
+                                cache_type_name(runner.cache_v), static_cast<int>(runner.flash_attention),
+                                std::min(n_chunk, runner.n_batch), device.empty() ? "CPU" : device, summary.kernels,
+                                stretches ? fmt::format(" context={}", runner.n_ctx) : "");
+  return identity;
 }
 
 }  // namespace hocket

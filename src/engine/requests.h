@@ -38,6 +38,7 @@ struct GenerationParams {
 
 // What a request may take from earlier ones and leave for later ones, and how its client keeps up.
 struct ServingParams {
+  std::string session_id;              // names the conversation whose state lasts; "": none
   bool cache_prompt = true;            // false: nothing is taken, nothing is left
   bool reuse_generated_state = false;  // continue from any state, from that of answers too (docs/serving.md)
   std::size_t flow_window = 0;         // text chunks that may be sent beyond the last acknowledged one; 0: any number
@@ -124,12 +125,24 @@ struct ChoiceFinished {
   FinishReason reason = FinishReason::kStop;
   std::string stop_string;  // the client's stop string that ended it, if one did
 };
+// What became of a request's session.
+struct SessionReport {
+  std::string id;
+  std::string stored;       // "disk", "ram", "skipped"
+  std::string reason;       // why it was skipped
+  std::size_t n_bytes = 0;  // of its states
+  double save_ms = 0;
+};
 // How a reply was made, apart from times.
 struct ReplyDetails {
   std::size_t max_tokens = 0;  // that each choice could have had: as asked, or as the context had room
   bool context_full = false;   // a choice ended because the context did
   bool exact = false;          // the same tokens whatever else the server does and remembers
   CacheStatus cache_status = CacheStatus::kMiss;
+  std::string cache_status_reason;          // why the session could not be used
+  bool from_session = false;                // the prompt started from the session's state
+  double restore_ms = 0;                    // for reading and restoring that
+  std::optional<SessionReport> session;     // where the request named one
   std::size_t generated_cached_tokens = 0;  // of the cached ones: tokens of earlier answers
   bool strict = true;                       // the prompt's state is that of a cold run
   std::size_t continuation_tokens = 0;      // prompt and answer, kept for who allows reuse_generated_state; 0: not kept

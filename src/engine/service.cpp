@@ -48,6 +48,21 @@ DraftPool take_sources(Drafting* drafting) {
   return drafting ? DraftPool(std::move(drafting->sources)) : DraftPool();
 }
 
+std::size_t chunk_of(const ServiceOptions& options, const LmRunner& runner) {
+  return std::clamp<std::size_t>(options.n_chunk, 1, runner.options().n_batch);
+}
+
+Result<std::unique_ptr<SessionStore>> open_sessions(const SessionOptions& options, const ServiceParts& parts,
+                                                    std::size_t n_chunk) {
+  SessionStoreOptions store;
+  store.folder = options.folder;
+  store.most_ram_bytes = options.most_ram_bytes;
+  store.most_disk_bytes = options.most_disk_bytes;
+  store.identity = parts.identity;
+  store.rules.n_chunk = n_chunk;
+  return SessionStore::open(std::move(store));
+}
+
 }  // namespace
 
 bool ChatService::serves(std::string_view model_id) const {
@@ -68,6 +83,9 @@ Result<std::shared_ptr<ChatService>> make_service(ServiceParts parts, const Serv
   const SamplingParams sampling = apply_params(parts.model_sampling, options.defaults);
   const std::size_t n_ctx = parts.runner->options().n_ctx;
   TRY_ASSIGN(auto trial, Sampler::create(sampling, *parts.tokenizer, parts.model->n_vocab(), n_ctx));
+  if (!parts.sessions) {
+    TRY_ASSIGN(parts.sessions, open_sessions(options.sessions, parts, chunk_of(options, *parts.runner)));
+  }
   return std::shared_ptr<ChatService>(
       std::make_shared<LocalChatService>(std::move(parts), options, std::move(grammars), pooling));
 }
@@ -162,6 +180,7 @@ Result<std::unique_ptr<Reply>> LocalChatService::chat(ChatRequest request) {
   plan.opens_thinking = prepared.opens_thinking;
   control->tenant = std::move(request.user);
   plan.prompts.push_back(std::move(prepared.prompt));
+  TRY(open_session(control->tenant, plan));
   return submit(std::move(control), std::move(plan));
 }
 
@@ -185,7 +204,20 @@ Result<std::unique_ptr<Reply>> LocalChatService::complete(CompletionRequest requ
                              false, request.response_format, request.params.grammar, false));
   plan.echo = request.echo;
   control->tenant = std::move(request.user);
+  TRY(open_session(control->tenant, plan));
   return submit(std::move(control), std::move(plan));
+}
+
+Result<void> LocalChatService::open_session(const std::string& tenant, GenerationPlan& plan) {
+  const ServingParams& serving = plan.serving;
+  if (serving.session_id.empty()) return {};
+  if (plan.prompts.size() != 1)
+    return Error(ErrorCode::kInvalid, "a session is one conversation: session_id needs a single prompt", "session_id");
+  SessionName name{tenant, serving.session_id};
+  plan.session = serving.cache_prompt ? SessionUse::open(sessions(), std::move(name), plan.prompts.front().ids,
+                                                         serving.reuse_generated_state)
+                                      : SessionUse::drop(sessions(), std::move(name));
+  return {};
 }
 
 Result<std::unique_ptr<Reply>> LocalChatService::submit(std::shared_ptr<JobControl> control, GenerationPlan plan) {
@@ -319,8 +351,14 @@ ServiceMetrics LocalChatService::metrics() const {
 }
 
 void LocalChatService::drain(std::chrono::milliseconds limit) {
+  const auto start = Clock::now();
   queue_->refuse_new();
-  if (queue_->wait_idle(limit)) return;
+  if (queue_->wait_idle(limit)) {
+    const auto left = limit - std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+    if (!sessions().wait_idle(std::max(left, std::chrono::milliseconds(0))))
+      log_warn("sessions are still being saved after {} ms; those that wait are skipped", limit.count());
+    return;
+  }
   log_warn("requests are still running after {} ms; cancelling them", limit.count());
   queue_->cancel_all();
   queue_->wait_idle(std::chrono::seconds(10));  // a step may take a moment to end

@@ -30,7 +30,9 @@ struct ServiceParts {
   Result<std::unique_ptr<ChatTemplate>> chat_template;  // an error makes chat requests fail with it
   SamplingParams model_sampling;                        // what the file recommends
   std::string fingerprint;
-  std::unique_ptr<Drafting> drafting = nullptr;  // nullptr: one token a step
+  std::unique_ptr<Drafting> drafting = nullptr;      // nullptr: one token a step
+  StateIdentity identity = {};                       // of saved sessions
+  std::unique_ptr<SessionStore> sessions = nullptr;  // nullptr: make_service() opens what the options say
 };
 
 // The runner's options that the service will use.
@@ -61,6 +63,7 @@ class LocalChatService final : public ChatService {
   Result<void> resume(std::string_view request_id) override;
   CacheReport cache() const override;
   Result<void> clear_cache() override;
+  SessionStore& sessions() override { return *parts_.sessions; }
   std::vector<RequestStatus> status() const override { return queue_->status(); }
   ServiceMetrics metrics() const override;
   void drain(std::chrono::milliseconds limit) override;
@@ -68,6 +71,8 @@ class LocalChatService final : public ChatService {
  private:
   std::shared_ptr<JobControl> make_control(std::string id, const char* prefix) const;
   Result<GenerationPlan> make_plan(const GenerationParams& params, const ServingParams& serving) const;
+  // Finds the session that the request names. After its only prompt is known.
+  Result<void> open_session(const std::string& tenant, GenerationPlan& plan);
   Result<std::unique_ptr<Reply>> submit(std::shared_ptr<JobControl> control, GenerationPlan plan);
   Result<void> enqueue(const std::shared_ptr<JobControl>& control, std::shared_ptr<Job> job);
 

@@ -165,6 +165,7 @@ class FakeChatService final : public ChatService {
     cache_ = CacheReport();
     return {};
   }
+  SessionStore& sessions() override { return *sessions_; }
   // "ack id 3", "pause id 0", …
   std::vector<std::string> notes() const { return locked(notes_); }
   std::vector<RequestStatus> status() const override {
@@ -267,6 +268,7 @@ class FakeChatService final : public ChatService {
   std::vector<CompletionRequest> completions_;
   std::vector<std::string> notes_;
   CacheReport cache_;
+  std::unique_ptr<SessionStore> sessions_ = *SessionStore::open({});
   std::atomic<std::size_t> n_cancelled_{0};
 };
 

@@ -42,6 +42,7 @@ class Memory : public SequenceMemory {
   MemoryTraits traits() const override {
     MemoryTraits traits;
     traits.cuts_anywhere = cuts_anywhere;
+    traits.n_window = window;
     return traits;
   }
   std::size_t n_seqs() const override { return seqs_.size(); }
@@ -86,6 +87,7 @@ class Memory : public SequenceMemory {
   const std::vector<Cell>& at(SeqId seq) const { return seqs_.at(static_cast<std::size_t>(seq)); }
 
   std::size_t oldest_cut = 0;  // as if a window had dropped what is older
+  std::size_t window = 0;      // what snapshots of longer sequences can be cut no more
   bool cuts_anywhere = true;   // false: as if there were recurrent layers
   std::size_t n_restored = 0;
 

@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "lm/language_model.h"
 #include "runtime/speculative/draft_prefill.h"
 
 namespace hocket {
@@ -20,10 +23,49 @@ Result<void> PromptRun::start() {
     found_ = memory_->prefixes().pass_over();
     return {};
   }
-  TRY_ASSIGN(found_, memory_->prefixes().restore(seq_, tokens_, tenant_, options_.any_lineage));
+  if (saved_is_better()) {
+    const auto start = Clock::now();
+    const Result<void> taken = take_saved();
+    from_saved_ = taken.ok();
+    restore_ms_ = ms_since(start);
+    if (!taken) log_warn("a saved session is not used: {}", taken.error().message);
+  }
+  if (!from_saved_) {
+    TRY_ASSIGN(found_, memory_->prefixes().restore(seq_, tokens_, tenant_, options_.any_lineage));
+  }
   n_done_ = found_.n_tokens;
   n_strict_ = found_.n_strict;
   last_row_.assign(found_.last_row.begin(), found_.last_row.end());
+  if (from_saved_ && complete()) remember();
+  return {};
+}
+
+bool PromptRun::saved_is_better() const {
+  if (!options_.saved || options_.n_saved == 0) return false;
+  const std::size_t n_here = memory_->prefixes().longest(tokens_, tenant_, options_.any_lineage);
+  if (n_here == 0) return true;
+  return options_.n_saved >= n_here + memory_->prefixes().rules().n_least;
+}
+
+Result<void> PromptRun::take_saved() {
+  const SessionState& state = *options_.saved;
+  const std::size_t n = options_.n_saved;
+  const bool whole = n == tokens_.size();
+  if (whole && state.row.size() != memory_->runner().model().n_vocab())
+    return Error(ErrorCode::kInvalid, "the saved session's row is of another vocabulary", "session");
+  memory_->make_room(state.key.tokens.size());
+  SequenceMemory& memory = memory_->runner().memory();
+  Result<void> taken = memory.restore(seq_, state.memory);
+  if (taken && memory.length(seq_) != state.key.tokens.size())
+    taken = Error(ErrorCode::kInvalid, "the saved session's memory is of other tokens", "session");
+  if (taken) taken = memory.truncate(seq_, n);
+  if (!taken) {
+    memory.clear(seq_);
+    return taken;
+  }
+  found_ = found_state(state.key.kept(), n, tokens_.size(), memory_->prefixes().rules());
+  if (whole) found_.last_row = state.row;
+  memory_->prefixes().count_found(found_);
   return {};
 }
 

@@ -8,12 +8,14 @@
 // Errors   start(): those of the memory and the source. take(): those of the source.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/lanes/lane_memory.h"
 #include "runtime/lanes/lane_work.h"
+#include "runtime/sessions/session_state.h"
 #include "runtime/speculative/draft_source.h"
 
 namespace hocket {
@@ -22,7 +24,10 @@ struct PromptRunOptions {
   StepOutput output = StepOutput::kLogits;
   bool every_row = false;    // rows for all tokens, not only for the last
   bool reuse = true;         // start from what is remembered, and remember this prompt
-  bool any_lineage = false;  // also from places that a cold run would not pass through (prefix_cache.h)
+  bool any_lineage = false;  // also from places that a cold run would not pass through (reuse_rules.h)
+  // A saved state, n_saved tokens of which the prompt can start from, where that is more than what is remembered.
+  std::shared_ptr<const SessionState> saved = nullptr;
+  std::size_t n_saved = 0;
 };
 
 class PromptRun {
@@ -41,6 +46,10 @@ class PromptRun {
   // The first tokens that went through the chunks of a cold run.
   std::size_t n_strict() const { return n_strict_; }
   std::size_t n_done() const { return n_done_; }
+  const std::string& tenant() const { return tenant_; }
+  // Whether it started from the saved state, and how long that took.
+  bool from_saved() const { return from_saved_; }
+  double restore_ms() const { return restore_ms_; }
   bool complete() const { return n_done_ == tokens_.size(); }
   StepWish wish() const;
   void add_to(std::vector<BatchToken>& batch) const;
@@ -51,6 +60,8 @@ class PromptRun {
 
  private:
   std::size_t chunk_end() const;
+  bool saved_is_better() const;
+  Result<void> take_saved();
   void remember();
 
   LaneMemory* memory_;
@@ -60,6 +71,8 @@ class PromptRun {
   PromptRunOptions options_;
   DraftSource* source_ = nullptr;
   PrefixCache::Found found_;
+  bool from_saved_ = false;
+  double restore_ms_ = 0;
   std::size_t n_done_ = 0, n_strict_ = 0;
   std::vector<float> last_row_;
 };
