@@ -354,6 +354,9 @@ void LocalChatService::drain(std::chrono::milliseconds limit) {
   const auto start = Clock::now();
   queue_->refuse_new();
   if (queue_->wait_idle(limit)) {
+    // The last job has left the queue; its save is asked for in the same turn of the generation thread.
+    std::promise<void> turned;
+    if (queue_->post([&] { turned.set_value(); })) turned.get_future().wait();
     const auto left = limit - std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
     if (!sessions().wait_idle(std::max(left, std::chrono::milliseconds(0))))
       log_warn("sessions are still being saved after {} ms; those that wait are skipped", limit.count());

@@ -29,7 +29,10 @@ std::optional<int64_t> read_token_limit(FieldReader& fields, std::string_view na
 // What is taken from earlier requests, and how the client keeps up with this one.
 ServingParams read_serving(FieldReader& fields, const ReplyStyle& style) {
   ServingParams serving;
-  fields.string("session_id", 256);  // of a later release; its loss changes only speed
+  if (const auto id = fields.string("session_id", 256)) {
+    if (id->empty()) fields.fail("session_id", "session_id is empty");
+    serving.session_id = *id;
+  }
   serving.cache_prompt = fields.boolean("cache_prompt").value_or(true);
   serving.reuse_generated_state = fields.boolean("reuse_generated_state").value_or(false);
   const bool ack = fields.one_of("flow_control", {"none", "ack"}) == "ack";

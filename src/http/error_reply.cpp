@@ -1,5 +1,7 @@
 #include "http/error_reply.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 namespace hocket {
@@ -20,10 +22,13 @@ struct Row {
 
 // The first row that fits decides.
 constexpr Row kRows[] = {
+    {ErrorCode::kInvalid, "session_model", 409, kBadRequest, "", 0, true},
+    {ErrorCode::kInvalid, "session_layout", 409, kBadRequest, "", 0, true},
     {ErrorCode::kInvalid, "", 400, kBadRequest, "", 0, false},
     {ErrorCode::kUnsupported, "", 400, kBadRequest, "", 0, false},
     {ErrorCode::kNotFound, "", 404, kBadRequest, "", 0, false},
     {ErrorCode::kBusy, "queue_full", 429, "rate_limit_error", "rate_limit_exceeded", 1, false},
+    {ErrorCode::kBusy, "cache_budget_exceeded", 409, kBadRequest, "cache_budget_exceeded", 0, true},
     {ErrorCode::kBusy, "loading", 503, kServerError, "loading", 2, false},
     {ErrorCode::kBusy, "draining", 503, kServerError, "draining", 5, false},
     {ErrorCode::kBusy, "", 503, kServerError, "overloaded", 1, false},
@@ -82,6 +87,10 @@ HttpResponse error_response(const Error& error) {
   if (row.retry_after_s > 0) response.headers.emplace_back("Retry-After", std::to_string(row.retry_after_s));
   if (row.never_retry) response.headers.emplace_back("x-should-retry", "false");
   return response;
+}
+
+HttpResponse body_too_large(std::size_t most) {
+  return protocol_error(413, fmt::format("the body is larger than {} bytes", most), "request_too_large");
 }
 
 HttpResponse protocol_error(int status, std::string_view message, std::string_view code, std::string_view param) {

@@ -25,6 +25,8 @@ Json error_body(const Error& error);
 HttpResponse error_response(const Error& error);
 
 // Errors of HTTP itself: 404, 405, 413, …; `code` "" is null.
+// 413 for a body of more than so many bytes.
+HttpResponse body_too_large(std::size_t most);
 HttpResponse protocol_error(int status, std::string_view message, std::string_view code, std::string_view param = {});
 
 }  // namespace hocket

@@ -48,6 +48,7 @@ using HeaderList = std::vector<std::pair<std::string, std::string>>;
 struct HttpRequest {
   std::string method;
   std::string path;  // percent-decoded, without the query
+  HeaderList query;  // percent-decoded
   HeaderList headers;
   std::string body;
   std::string request_id;  // the client's X-Request-Id if it is acceptable, else random

@@ -42,6 +42,19 @@ Json timings_json(const ReplyDone& done) {
   return json;
 }
 
+Json session_json(const ReplyDetails& details) {
+  const SessionReport& report = *details.session;
+  Json json = Json::object();
+  json["id"] = report.id;
+  json["stored"] = report.stored;
+  if (!report.reason.empty()) json["reason"] = report.reason;
+  json["bytes"] = report.n_bytes;
+  json["save_ms"] = report.save_ms;
+  json["restored"] = details.from_session;
+  json["restore_ms"] = details.restore_ms;
+  return json;
+}
+
 }  // namespace
 
 void collect(const DeltaEvent& event, std::vector<CollectedChoice>& choices) {
@@ -197,6 +210,8 @@ Json ReplyShape::numbers(const ReplyDone& done, FinishReason reason) const {
   own["total_ms"] = t.total_ms;
   own["cached_tokens"] = done.usage.cached_tokens;
   own["cache_status"] = std::string(cache_status_name(details.cache_status));
+  if (!details.cache_status_reason.empty()) own["cache_status_reason"] = details.cache_status_reason;
+  if (details.session) own["session"] = session_json(details);
   own["generated_cached_tokens"] = details.generated_cached_tokens;
   own["state_lineage"] = details.strict ? "strict" : "incremental";
   own["continuation_tokens"] = details.continuation_tokens;

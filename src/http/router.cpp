@@ -45,6 +45,11 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/generation/resume", post_resume, !kOpen, kControl},
     {"GET", "/v1/cache/status", get_cache_status, !kOpen, kControl},
     {"POST", "/v1/cache/clear", post_cache_clear},
+    {"POST", "/v1/cache/fork", post_cache_fork},
+    {"GET", "/v1/sessions", get_sessions, !kOpen, kControl},
+    {"GET", "/v1/sessions/*", get_session_state},
+    {"PUT", "/v1/sessions/*", put_session_state},
+    {"DELETE", "/v1/sessions/*", delete_session},
     {"GET", "/v1/generation/status", get_generation_status, !kOpen, kControl},
 };
 
@@ -52,6 +57,11 @@ bool matches(std::string_view pattern, std::string_view path) {
   if (!pattern.ends_with('*')) return pattern == path;
   pattern.remove_suffix(1);
   return path.size() > pattern.size() && path.starts_with(pattern);
+}
+
+// What is put here is bytes, not JSON.
+bool route_takes_bytes(const Route& route) {
+  return route.method == "PUT";
 }
 
 std::string allowed_methods(std::string_view path) {
@@ -78,7 +88,11 @@ bool is_json_type(std::string_view type) {
 }  // namespace
 
 bool route_reads_body(const Route& route) {
-  return route.method == "POST";
+  return route.method == "POST" || route.method == "PUT";
+}
+
+std::size_t route_body_limit(const Route& route, const HttpLimits& limits) {
+  return route_takes_bytes(route) ? limits.max_state_bytes : limits.max_body_bytes;
 }
 
 Router::Router(const Api& api, bool check_host)
@@ -91,21 +105,25 @@ HeaderList Router::common_headers(const HttpRequest& request) const {
   return headers;
 }
 
-std::optional<HttpResponse> Router::check_body_headers(const HttpRequest& request) const {
+std::optional<HttpResponse> Router::check_body_headers(const Route& route, const HttpRequest& request) const {
   // A page of another origin can send a body without a type and without asking first, but not without Origin.
   const bool typed = request.has_header("Content-Type");
-  if (typed ? !is_json_type(request.header("Content-Type")) : request.has_header("Origin"))
-    return protocol_error(415, "the body must be sent as Content-Type: application/json (UTF-8)",
+  const bool bytes = route_takes_bytes(route);
+  const std::string_view type = request.header("Content-Type");
+  const bool right_type = bytes ? equals_ignoring_case(type, "application/octet-stream") : is_json_type(type);
+  if (typed ? !right_type : request.has_header("Origin"))
+    return protocol_error(415,
+                          fmt::format("the body must be sent as Content-Type: {}",
+                                      bytes ? "application/octet-stream" : "application/json (UTF-8)"),
                           "unsupported_media_type");
   if (const auto coding = request.header("Content-Encoding");
       !coding.empty() && !equals_ignoring_case(coding, "identity"))
     return protocol_error(415, "compressed bodies are not supported", "unsupported_content_encoding");
   const std::string_view length = request.header("Content-Length");
+  const std::size_t most = route_body_limit(route, api_.options.limits);
   uint64_t n_bytes = 0;
   const auto [end, fault] = std::from_chars(length.data(), length.data() + length.size(), n_bytes);
-  if (!length.empty() && (fault == std::errc::result_out_of_range || n_bytes > api_.options.limits.max_body_bytes))
-    return protocol_error(413, fmt::format("the body is larger than {} bytes", api_.options.limits.max_body_bytes),
-                          "request_too_large");
+  if (!length.empty() && (fault == std::errc::result_out_of_range || n_bytes > most)) return body_too_large(most);
   if (!length.empty() && (fault != std::errc() || end != length.data() + length.size()))
     return protocol_error(400, "Content-Length is not a number", "bad_request");
   return std::nullopt;
@@ -118,7 +136,7 @@ Router::Gate Router::gate(const HttpRequest& request, bool reserved) const {
 
   const std::string allowed = allowed_methods(request.path);
   if (request.method == "OPTIONS")
-    return {nullptr, cors_.preflight(request, allowed.empty() ? "GET, HEAD, POST, OPTIONS" : allowed)};
+    return {nullptr, cors_.preflight(request, allowed.empty() ? "GET, HEAD, POST, PUT, DELETE, OPTIONS" : allowed)};
 
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   const Route* route = std::find_if(std::begin(kRoutes), std::end(kRoutes), [&](const Route& r) {
@@ -143,7 +161,7 @@ Router::Gate Router::gate(const HttpRequest& request, bool reserved) const {
     return {nullptr, std::move(denied)};
   }
   if (route_reads_body(*route))
-    if (auto refused = check_body_headers(request)) return {nullptr, std::move(refused)};
+    if (auto refused = check_body_headers(*route, request)) return {nullptr, std::move(refused)};
   return {route, std::nullopt};
 }
 

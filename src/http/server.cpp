@@ -136,7 +136,7 @@ class Listener final : public httplib::Server {
     new_task_queue = [most] { return new ThreadPerConnection(most); };
     set_keep_alive_max_count(kRequestsPerConnection);
     set_keep_alive_timeout(std::chrono::duration_cast<std::chrono::seconds>(limits.keep_alive).count());
-    set_payload_max_length(limits.max_body_bytes);
+    set_payload_max_length(std::max(limits.max_body_bytes, limits.max_state_bytes));  // each route has its own limit
     // Without SO_REUSEPORT: two servers on one port would share its connections at random.
     set_socket_options([](socket_t socket) { httplib::set_socket_opt(socket, SOL_SOCKET, SO_REUSEADDR, 1); });
     set_tcp_nodelay(!is_unix_path(host_));
@@ -215,13 +215,20 @@ void Listener::set_handlers() {
     put(core_.router.answer(*gate.route, connection.request), response);
     return HandlerResponse::Handled;
   });
-  Post("/", [this](const httplib::Request&, httplib::Response& response, const httplib::ContentReader& read) {
+  const auto with_body = [this](const httplib::Request&, httplib::Response& response,
+                                const httplib::ContentReader& read) {
     Connection& connection = *t_connection;
+    const std::size_t most = route_body_limit(*connection.route, core_.options.limits);
+    bool too_large = false;
     const bool complete = read([&](const char* bytes, size_t n) {
-      connection.request.body.append(bytes, n);
-      return true;
+      too_large = n > most - connection.request.body.size();
+      if (!too_large) connection.request.body.append(bytes, n);
+      return !too_large;
     });
-    if (complete) {
+    if (too_large) {
+      connection.closing = true;
+      put(body_too_large(most), response);
+    } else if (complete) {
       put(core_.router.answer(*connection.route, connection.request), response);
     } else if (response.status != 413) {
       connection.closing = true;
@@ -229,14 +236,16 @@ void Listener::set_handlers() {
                                     : protocol_error(400, "the request body is cut short or malformed", "bad_request"),
           response);
     }
-  });
+  };
+  Post("/", with_body);
+  Put("/", with_body);
   // What the library refuses by itself has no body yet.
   set_error_handler([this](const httplib::Request&, httplib::Response& response) {
     if (!response.body.empty() || response.content_provider_) return;
     HttpResponse error =
         response.status == 413
-            ? protocol_error(413, fmt::format("the body is larger than {} bytes", core_.options.limits.max_body_bytes),
-                             "request_too_large")
+            ? body_too_large(t_connection->route ? route_body_limit(*t_connection->route, core_.options.limits)
+                                                 : core_.options.limits.max_body_bytes)
             : protocol_error(response.status, httplib::status_message(response.status), "bad_request");
     put(std::move(error), response);
   });
@@ -260,6 +269,7 @@ void Listener::begin_request(Connection& connection, httplib::Request& request) 
   HttpRequest& mine = connection.request;
   mine.method = request.method;
   mine.path = std::exchange(request.path, std::string("/"));
+  for (const auto& [name, value] : request.params) mine.query.emplace_back(name, value);
   request.ranges.clear();  // no response here is a part of something
   for (const auto& [name, value] : request.headers) mine.headers.emplace_back(name, value);
   const std::string_view id = mine.header("X-Request-Id");

@@ -91,7 +91,7 @@ TEST(CacheCalls, TellAndClear) {
   EXPECT_EQ(status["persistent"], false);
   EXPECT_NE(server.call("GET", "/metrics").body.find("hocket_cache_tokens 50"), std::string::npos);
   EXPECT_EQ(server.call("POST", "/v1/cache/clear", R"({"all":true})").status, 400);
-  EXPECT_EQ(server.call("POST", "/v1/cache/clear", "{}").body, R"({"cleared":true})");
+  EXPECT_EQ(server.call("POST", "/v1/cache/clear", "{}").body, R"({"cleared":true,"sessions":0})");
   status = server.json("GET", "/v1/cache/status");
   EXPECT_EQ(status["entries"], 0);
 }

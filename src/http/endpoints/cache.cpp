@@ -9,22 +9,86 @@
 namespace hocket {
 namespace {
 
+constexpr std::size_t kMostIdBytes = 256;
+
+// "" where it is absent.
+std::string read_id(FieldReader& fields, std::string_view name, bool required) {
+  const auto id = fields.string(name, kMostIdBytes);
+  if (id ? id->empty() : required) fields.fail(name, fmt::format("{} is {}", name, id ? "empty" : "missing"));
+  return id.value_or("");
+}
+
+Result<void> finish(FieldReader& fields) {
+  for (const std::string& name : fields.unknown()) fields.fail(name, fmt::format("there is no field \"{}\"", name));
+  return fields.check();
+}
+
 Result<HttpResponse> clear(const HttpRequest& request, const Api& api) {
   TRY_ASSIGN(const auto service, api.host.service());
   TRY_ASSIGN(const Json body, parse_body(request, api));
   FieldReader fields(body, "");
-  for (const std::string& name : fields.unknown()) fields.fail(name, fmt::format("there is no field \"{}\"", name));
-  TRY(fields.check());
-  TRY(service->clear_cache());
+  const auto user = fields.string("user", kMostIdBytes);
+  const std::string id = read_id(fields, "session_id", false);
+  if (user && id.empty()) fields.fail("session_id", "user needs the session_id that is to be forgotten");
+  TRY(finish(fields));
+  Json json = Json::object({{"cleared", true}});
+  if (id.empty()) {
+    TRY(service->clear_cache());
+    TRY_ASSIGN(const std::size_t n, service->sessions().drop_all());
+    json["sessions"] = n;
+  } else {
+    TRY(service->sessions().drop({user.value_or(""), id}));
+    json["sessions"] = 1;
+  }
   HttpResponse response;
-  response.body = dump_json(Json::object({{"cleared", true}}));
+  response.body = dump_json(json);
   return response;
+}
+
+Result<HttpResponse> fork(const HttpRequest& request, const Api& api) {
+  TRY_ASSIGN(const auto service, api.host.service());
+  TRY_ASSIGN(const Json body, parse_body(request, api));
+  FieldReader fields(body, "");
+  const std::string user = fields.string("user", kMostIdBytes).value_or("");
+  const std::string source = read_id(fields, "source_session_id", true);
+  const std::string target = read_id(fields, "target_session_id", true);
+  TRY(finish(fields));
+  TRY(service->sessions().fork(user, source, target));
+  HttpResponse response;
+  response.body =
+      dump_json(Json::object({{"forked", true}, {"source_session_id", source}, {"target_session_id", target}}));
+  return response;
+}
+
+Json sessions_json(const SessionStats& stats) {
+  Json json = Json::object();
+  json["sessions"] = stats.n_sessions;
+  json["users"] = stats.n_tenants;
+  json["snapshots"] = stats.n_states;
+  json["ram_bytes"] = stats.ram_bytes;
+  json["ram_budget_bytes"] = stats.most_ram_bytes;
+  json["disk_bytes"] = stats.disk_bytes;
+  json["disk_budget_bytes"] = stats.most_disk_bytes;
+  json["saves_pending"] = stats.n_pending;
+  json["saves"] = stats.n_saved;
+  json["saves_skipped"] = stats.n_skipped;
+  json["saves_failed"] = stats.n_failed;
+  json["restores"] = stats.n_restored;
+  json["refusals"] = stats.n_refused;
+  json["forks"] = stats.n_forked;
+  json["evictions"] = stats.n_evicted;
+  return json;
 }
 
 }  // namespace
 
 HttpResponse post_cache_clear(const HttpRequest& request, const Api& api) {
   auto response = clear(request, api);
+  return response ? std::move(*response) : error_response(response.error());
+}
+
+HttpResponse post_cache_fork(const HttpRequest& request, const Api& api) {
+  auto response = fork(request, api);
   return response ? std::move(*response) : error_response(response.error());
 }
 
@@ -45,7 +109,9 @@ HttpResponse get_cache_status(const HttpRequest& request, const Api& api) {
   json["evictions"] = prefixes.n_evicted;
   json["cached_tokens"] = prefixes.n_tokens_found;
   json["prompts"] = std::move(found);
-  json["persistent"] = false;
+  const SessionStats sessions = (*service)->sessions().stats();
+  json["sessions"] = sessions_json(sessions);
+  json["persistent"] = sessions.persistent;
   HttpResponse response;
   response.body = dump_json(json);
   return response;

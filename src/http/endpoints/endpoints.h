@@ -32,6 +32,11 @@ HttpResponse post_pause(const HttpRequest& request, const Api& api);
 HttpResponse post_resume(const HttpRequest& request, const Api& api);
 HttpResponse post_cache_clear(const HttpRequest& request, const Api& api);
 HttpResponse get_cache_status(const HttpRequest& request, const Api& api);
+HttpResponse post_cache_fork(const HttpRequest& request, const Api& api);
+HttpResponse get_sessions(const HttpRequest& request, const Api& api);
+HttpResponse get_session_state(const HttpRequest& request, const Api& api);  // path: /v1/sessions/{id}/state
+HttpResponse put_session_state(const HttpRequest& request, const Api& api);  // the same
+HttpResponse delete_session(const HttpRequest& request, const Api& api);     // path: /v1/sessions/{id}
 HttpResponse get_generation_status(const HttpRequest& request, const Api& api);
 
 }  // namespace hocket

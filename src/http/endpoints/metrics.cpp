@@ -83,6 +83,29 @@ void add_cache(PrometheusText& text, const CacheReport& report) {
   }
 }
 
+void add_sessions(PrometheusText& text, const SessionStats& stats) {
+  const auto number = [](auto n) { return static_cast<double>(n); };
+  text.single("hocket_sessions", "gauge", "Saved sessions.", number(stats.n_sessions));
+  text.family("hocket_session_bytes", "gauge", "Bytes of saved sessions, shared ones counted once, by where they are.");
+  text.sample({{"place", "ram"}}, number(stats.ram_bytes));
+  text.sample({{"place", "disk"}}, number(stats.disk_bytes));
+  text.family("hocket_session_budget_bytes", "gauge", "Most bytes of saved sessions, by where they are.");
+  text.sample({{"place", "ram"}}, number(stats.most_ram_bytes));
+  text.sample({{"place", "disk"}}, number(stats.most_disk_bytes));
+  text.single("hocket_session_saves_pending", "gauge", "Saves that wait to be written.", number(stats.n_pending));
+  text.family("hocket_session_saves_total", "counter", "Saves, by what became of them.");
+  text.sample({{"result", "stored"}}, number(stats.n_saved));
+  text.sample({{"result", "over_budget"}}, number(stats.n_skipped));
+  text.sample({{"result", "disk_error"}}, number(stats.n_failed));
+  text.single("hocket_session_restores_total", "counter", "Prompts that started from a saved session.",
+              number(stats.n_restored));
+  text.single("hocket_session_refusals_total", "counter", "Saved sessions that could not be used.",
+              number(stats.n_refused));
+  text.single("hocket_session_forks_total", "counter", "Sessions that were forked.", number(stats.n_forked));
+  text.single("hocket_session_evictions_total", "counter", "Saved sessions that made room for others.",
+              number(stats.n_evicted));
+}
+
 }  // namespace
 
 HttpResponse get_metrics(const HttpRequest& request, const Api& api) {
@@ -99,6 +122,7 @@ HttpResponse get_metrics(const HttpRequest& request, const Api& api) {
     add_model(text, (*service)->info());
     add_requests(text, (*service)->metrics());
     add_cache(text, (*service)->cache());
+    add_sessions(text, (*service)->sessions().stats());
   }
   HttpResponse response;
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";

@@ -1,8 +1,10 @@
 #include "runtime/sessions/session_store.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
+#include <csignal>
 #include <fstream>
 #include <random>
 #include <thread>
@@ -313,6 +315,53 @@ TEST_F(SessionStoreTest, ADiskThatRefusesIsReported) {
   EXPECT_EQ(found(*store, {"", "a"}, run_of(1, 40)), 40u);  // from memory
   std::filesystem::rename(folder.path() / "sessions" / "gone", folder.path() / "sessions" / "blobs");
   EXPECT_EQ(save(*store, {"", "a"}, state_of(run_of(1, 60))).stored, Stored::kDisk);
+}
+
+// No file of this process grows beyond so many bytes while it lives, as if the disk were full.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t most) {
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit limit{most, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = SIG_DFL;
+};
+
+TEST_F(SessionStoreTest, AFullDiskLosesNothing) {
+  {
+    const auto store = open_store(on_disk());
+    for (int i = 0; i < 8; ++i) save(*store, {"", "a"}, state_of(run_of(1, 40)));
+    ASSERT_TRUE(store->fork("", "a", "b").ok());
+    const auto log_bytes = std::filesystem::file_size(folder.path() / "sessions" / "sessions.db-wal");
+    ASSERT_GT(log_bytes, 60'000u);
+    {
+      // There is no room for a state.
+      const FileSizeLimit limit(50'000);
+      EXPECT_EQ(save(*store, {"", "a"}, state_of(run_of(1, 60), 80'000)).reason, "disk_error");
+      EXPECT_EQ(blobs().size(), 1u);
+      // There is for a state, and none for the index.
+      EXPECT_EQ(save(*store, {"", "a"}, state_of(run_of(1, 60))).reason, "disk_error");
+      EXPECT_FALSE(store->fork("", "a", "c").ok());
+      EXPECT_FALSE(store->drop({"", "a"}).ok());
+    }
+    EXPECT_EQ(found(*store, {"", "a"}, run_of(1, 40)), 40u);
+    EXPECT_EQ(store->stats().n_failed, 2u);
+    EXPECT_EQ(save(*store, {"", "d"}, state_of(run_of(1, 50))).stored, Stored::kDisk);
+    EXPECT_EQ(blobs().size(), 2u);
+  }
+  const auto store = open_store(on_disk());
+  EXPECT_EQ(store->stats().n_sessions, 3u);
+  for (const char* id : {"a", "b"}) EXPECT_EQ(found(*store, {"", id}, run_of(1, 40)), 40u);
+  EXPECT_EQ(found(*store, {"", "d"}, run_of(1, 50)), 50u);
 }
 
 TEST_F(SessionStoreTest, DroppingIsForATenantOrForAll) {
