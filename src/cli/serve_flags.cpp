@@ -53,6 +53,9 @@ Result<ServiceOptions> ServeFlags::service() const {
   options.request_timeout_ms = timeout_s * 1000;
   options.flow_timeout_ms = flow_timeout_s * 1000;
   options.max_n = max_n;
+  options.sessions.folder = session_dir;
+  options.sessions.most_ram_bytes = session_cache_mib << 20;
+  options.sessions.most_disk_bytes = session_disk_mib << 20;
   return options;
 }
 
@@ -184,6 +187,19 @@ void add_serve_flags(CLI::App& app, ServeFlags& flags) {
       ->check(seconds_range)
       ->capture_default_str()
       ->group(requests);
+  const std::string sessions = "Sessions";
+  const CLI::Range mib_range(std::size_t{0}, std::size_t{1} << 30);
+  app.add_option("--session-dir", flags.session_dir,
+                 "folder where sessions (session_id of a request) outlive the server; one server at a time uses it")
+      ->group(sessions);
+  app.add_option("--session-cache-mib", flags.session_cache_mib, "MiB of memory that saved sessions take at most")
+      ->check(mib_range)
+      ->capture_default_str()
+      ->group(sessions);
+  app.add_option("--session-disk-mib", flags.session_disk_mib, "MiB of disk that saved sessions take at most")
+      ->check(mib_range)
+      ->capture_default_str()
+      ->group(sessions);
   add_draft_flags(app, flags.model);
   add_sampling_flags(app, flags.defaults);
 

@@ -40,6 +40,9 @@ struct ServeFlags {
   double queue_timeout_s = 600;
   double timeout_s = 3600;
   double flow_timeout_s = 120;
+  std::string session_dir;
+  std::size_t session_cache_mib = 1024;
+  std::size_t session_disk_mib = 8192;
   double ping_interval_s = 10;
   double drain_timeout_s = 30;
   std::string log_file;
