@@ -108,6 +108,23 @@ TEST_F(SessionTest, TheSamePromptNeedsNoStepAfterARestart) {
   expect_equal(third, first);
 }
 
+TEST_F(SessionTest, AWholePromptIsTakenHoweverMuchTheLanesHave) {
+  const std::string shared(64, 'p');
+  const Collected first = ask_for(prompt(shared + "one"));
+  restart();
+  ask_for(prompt(shared + "two", ""));
+  const Collected again = ask_for(prompt(shared + "one"));
+  EXPECT_EQ(again.usage.cached_tokens, 67u);
+  EXPECT_TRUE(again.end.details->from_session);
+  expect_equal(again, first);
+  // A few tokens more than the lanes have are no reason to restore.
+  restart();
+  ask_for(prompt(shared + "two", ""));
+  CompletionRequest next = prompt(shared + "one more");
+  next.serving.reuse_generated_state = true;
+  EXPECT_FALSE(ask_for(next).end.details->from_session);
+}
+
 TEST_F(SessionTest, AnswersAreContinuedWhereThatIsAllowed) {
   script.peak = 20;
   script.next = [](std::span<const TokenId> history) { return static_cast<TokenId>('a' + history.size() % 26); };

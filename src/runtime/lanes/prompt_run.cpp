@@ -43,7 +43,8 @@ Result<void> PromptRun::start() {
 bool PromptRun::saved_is_better() const {
   if (!options_.saved || options_.n_saved == 0) return false;
   const std::size_t n_here = memory_->prefixes().longest(tokens_, tenant_, options_.any_lineage);
-  if (n_here == 0) return true;
+  // A whole prompt needs no step at all.
+  if (n_here == 0 || options_.n_saved == tokens_.size()) return options_.n_saved > n_here;
   return options_.n_saved >= n_here + memory_->prefixes().rules().n_least;
 }
 
