@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/random_id.h"
 #include "http/connection.h"
 #include "http/error_reply.h"
 #include "http/ids.h"

@@ -1,9 +1,9 @@
 #include <nlohmann/json.hpp>
 
+#include "base/random_id.h"
 #include "http/chat_request.h"
 #include "http/endpoints/endpoints.h"
 #include "http/error_reply.h"
-#include "http/ids.h"
 #include "http/reply_sender.h"
 
 namespace hocket {
