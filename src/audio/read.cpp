@@ -81,8 +81,11 @@ Result<StereoAudio> read_audio(std::span<const std::byte> bytes, std::string_vie
   for (;;) {
     const sf_count_t n = sf_readf_float(file.get(), block.data(), kBlockFrames);
     if (n <= 0) break;
-    if (audio.left.size() + static_cast<std::size_t>(n) > max_samples)
-      return refuse(fmt::format("longer than {:g} seconds", limits.max_seconds));
+    if (audio.left.size() + static_cast<std::size_t>(n) > max_samples) {
+      Error error = refuse(fmt::format("longer than {:g} seconds", limits.max_seconds));
+      error.reason = "too_long";
+      return error;
+    }
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
       const float* frame = block.data() + i * n_channels;
       if (!std::isfinite(frame[0]) || !std::isfinite(frame[second])) return refuse("contains NaN or infinite samples");

@@ -3,9 +3,8 @@
 // Mono becomes two equal channels; of more than two channels the first two count. The rate stays that of the file.
 //
 // Threads  pure functions.
-// Errors   kInvalid for bytes that are no audio, have no samples, hold NaN or infinities, or pass a limit; kNotFound
-// and
-//          kIo for files. `param` is the given name.
+// Errors   kInvalid for bytes that are no audio, have no samples, hold NaN or infinities, or pass a limit (reason
+//          "too_long" for that of time); kNotFound and kIo for files. `param` is the given name.
 // Cost     linear; memory is bounded by the limit whatever the file's header says.
 #pragma once
 

@@ -160,6 +160,8 @@ class ServiceHost {
   static std::unique_ptr<ServiceHost> start(ServiceOptions options);
   // A host around a service that exists (tests, in-process use).
   static std::unique_ptr<ServiceHost> of(std::shared_ptr<ChatService> service);
+  // Of a server without a language model: service() is kNotFound (reason "model_not_found").
+  static std::unique_ptr<ServiceHost> none();
 
   enum class State { kLoading, kReady, kFailed };
   virtual State state() const = 0;

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
-#include "base/log.h"
 #include "music/model_file.h"
-#include "weights/gguf.h"
+#include "store/model_folder.h"
 
 namespace hocket {
 namespace {
@@ -20,27 +18,6 @@ struct Kind {
   const char* what;
   std::string* path;
 };
-
-Result<std::vector<std::string>> models_in(const std::string& folder) {
-  std::vector<std::string> paths;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    if (it->path().extension() == ".gguf" && it->is_regular_file(error)) paths.push_back(it->path().string());
-  if (error)
-    return Error(ErrorCode::kIo, fmt::format("cannot read folder {}: {}", folder, error.message()), "--models");
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
-std::string architecture_of(const std::string& path) {
-  const auto file = GgufFile::open(path);
-  if (!file.ok()) {
-    log_warn("{} is left out: {}", path, file.error().message);
-    return {};
-  }
-  const auto arch = (*file)->metadata().string("general.architecture");
-  return arch.ok() ? *arch : std::string();
-}
 
 }  // namespace
 
@@ -59,12 +36,10 @@ Result<MusicFiles> find_music_files(MusicFiles files, const MusicNeeds& needs) {
   want(needs.dit, {MusicFileKind::kDit, "--dit", "DiT", &files.dit});
   want(needs.vae, {MusicFileKind::kVae, "--vae", "VAE", &files.vae});
   if (!missing.empty() && !files.folder.empty()) {
-    TRY_ASSIGN(const std::vector<std::string> paths, models_in(files.folder));
-    for (const std::string& path : paths) {
-      const std::string arch = architecture_of(path);
-      for (const Kind& kind : missing)
-        if (kind.path->empty() && arch == music_architecture(kind.kind)) *kind.path = path;
-    }
+    const auto folder = ModelFolder::scan(files.folder);
+    if (!folder) return Error(folder.error().code, folder.error().message, "--models");
+    for (const Kind& kind : missing)
+      if (const auto* first = folder->find(music_architecture(kind.kind), {})) *kind.path = first->path;
   }
   for (const Kind& kind : missing)
     if (kind.path->empty())

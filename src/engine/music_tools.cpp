@@ -9,12 +9,8 @@
 #include "audio/read.h"
 #include "audio/resample.h"
 #include "audio/write.h"
-#include "music/model_file.h"
-#include "music/pipelines/compose.h"
-#include "music/pipelines/synth.h"
 #include "music/pipelines/understand.h"
-#include "music/vae/vae_decoder.h"
-#include "music/vae/vae_encoder.h"
+#include "music/vae/vae_blocks.h"
 
 namespace hocket {
 namespace {
@@ -47,10 +43,6 @@ Result<SynthSound> load_sound(const SoundFile& file) {
   return sound;
 }
 
-Tiling tiling_of(const MusicOptions& options) {
-  return {options.vae_chunk_frames, options.vae_overlap_frames};
-}
-
 std::string without_extension(const std::string& path) {
   const std::size_t dot = path.rfind('.'), slash = path.rfind('/');
   const bool has_one = dot != std::string::npos && (slash == std::string::npos || dot > slash + 1) && dot > 0;
@@ -66,8 +58,9 @@ std::string adapter_path(const SynthFilesJob& job) {
   return plain && std::filesystem::exists(path) ? path.string() : std::string();
 }
 
-PlannerOptions planner_options(const MusicOptions& options) {
-  return {options.device, options.max_seq, options.n_threads};
+// For one call: a network goes after its use.
+Result<std::unique_ptr<MusicEngine>> engine_for(const MusicOptions& options) {
+  return MusicEngine::create(options, ResidencyPolicy::kStrict);
 }
 
 }  // namespace
@@ -75,15 +68,14 @@ PlannerOptions planner_options(const MusicOptions& options) {
 Result<std::vector<std::string>> synth_to_files(const MusicOptions& options, const SynthFilesJob& job,
                                                 const MusicProgressFunction& progress, const CancelToken& cancel) {
   TRY_ASSIGN(const MusicFiles files, find_music_files(options.files, {.text_encoder = true, .dit = true, .vae = true}));
-  TRY_ASSIGN(const MusicCompute compute, MusicCompute::create(options.device, options.n_threads));
+  TRY_ASSIGN(const auto engine, engine_for(options));
   SynthJob work;
   work.requests = job.requests;
-  work.tiling = tiling_of(options);
   work.adapter = adapter_path(job);
   TRY_ASSIGN(work.source, load_sound(job.source));
   TRY_ASSIGN(work.timbre, load_sound(job.timbre));
-  TRY_ASSIGN(const auto synth, SynthPipeline::open({files.text_encoder, files.dit, files.vae}, compute));
-  TRY_ASSIGN(const std::vector<SynthTrack> tracks, synth->run(work, progress, cancel));
+  TRY_ASSIGN(const std::vector<SynthTrack> tracks,
+             engine->synth({files.text_encoder, files.dit, files.vae}, std::move(work), progress, cancel));
 
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < tracks.size(); ++i) {
@@ -105,8 +97,8 @@ Result<std::vector<MusicRequest>> compose_requests(const MusicOptions& options,
                                                    const std::vector<MusicRequest>& requests,
                                                    const MusicProgressFunction& progress, const CancelToken& cancel) {
   TRY_ASSIGN(const MusicFiles files, find_music_files(options.files, {.lm = true}));
-  TRY_ASSIGN(const auto planner, PlannerModel::load(files.lm, planner_options(options)));
-  return compose(*planner, requests, progress, cancel);
+  TRY_ASSIGN(const auto engine, engine_for(options));
+  return engine->compose(files.lm, requests, progress, cancel);
 }
 
 Result<void> save_request(const std::string& path, const MusicRequest& request) {
@@ -123,30 +115,17 @@ Result<MusicRequest> understand_sound(const MusicOptions& options, const SoundFi
   TRY_ASSIGN(const MusicFiles files,
              find_music_files(options.files, {.lm = true, .dit = true, .vae = sound.latent.empty()}));
   TRY_ASSIGN(const SynthSound given, load_sound(sound));
-  HeardSong song;
-  {
-    TRY_ASSIGN(const MusicCompute compute, MusicCompute::create(options.device, options.n_threads));
-    TRY_ASSIGN(auto dit, DitFile::open(files.dit));
-    TRY_ASSIGN(song, hear(std::move(dit), files.vae, given, tiling_of(options), compute, progress, cancel));
-  }
-  TRY_ASSIGN(const auto planner, PlannerModel::load(files.lm, planner_options(options)));
-  return understand(*planner, song.codes, request, progress, cancel);
+  TRY_ASSIGN(const auto engine, engine_for(options));
+  TRY_ASSIGN(auto understood, engine->understand(files.lm, files.dit, files.vae, given, request, progress, cancel));
+  return std::move(understood.request);
 }
 
 Result<void> encode_to_latent(const MusicOptions& options, const std::string& audio, const std::string& output,
                               LatentFormat format, const MusicProgressFunction& progress, const CancelToken& cancel) {
   TRY_ASSIGN(const MusicFiles files, find_music_files(options.files, {.vae = true}));
   TRY_ASSIGN(const StereoAudio sound, read_sound(audio));
-  TRY_ASSIGN(const MusicCompute compute, MusicCompute::create(options.device, options.n_threads));
-  TRY_ASSIGN(const auto file, open_music_file(files.vae, MusicFileKind::kVae));
-  TRY_ASSIGN(const auto encoder, VaeEncoder::load(file, compute));
-  if (encoder->n_channels() != static_cast<int64_t>(kLatentChannels))
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("latents of {} channels have no file format", encoder->n_channels()));
-  TRY_ASSIGN(const std::vector<float> latent,
-             encoder->encode(sound, tiling_of(options), cancel, [&](std::size_t done, std::size_t all) {
-               if (progress) progress({"encode", done, all});
-             }));
+  TRY_ASSIGN(const auto engine, engine_for(options));
+  TRY_ASSIGN(const std::vector<float> latent, engine->encode(files.vae, sound, progress, cancel));
   return write_file(output, write_latent(latent, format));
 }
 
@@ -156,15 +135,10 @@ Result<void> decode_from_latent(const MusicOptions& options, const std::string& 
   TRY(request.check());
   TRY_ASSIGN(const MusicFiles files, find_music_files(options.files, {.vae = true}));
   TRY_ASSIGN(const SynthSound sound, load_sound({{}, latent}));
-  TRY_ASSIGN(const MusicCompute compute, MusicCompute::create(options.device, options.n_threads));
-  TRY_ASSIGN(const auto file, open_music_file(files.vae, MusicFileKind::kVae));
-  TRY_ASSIGN(const auto decoder, VaeDecoder::load(file, compute));
+  TRY_ASSIGN(const auto engine, engine_for(options));
   SynthTrack track;
   track.request = request;
-  TRY_ASSIGN(track.audio,
-             decoder->decode(sound.latent, tiling_of(options), cancel, [&](std::size_t done, std::size_t all) {
-               if (progress) progress({"decode", done, all});
-             }));
+  TRY_ASSIGN(track.audio, engine->decode(files.vae, sound.latent, progress, cancel));
   TRY_ASSIGN(const std::vector<std::byte> bytes, encode_track(track, cancel));
   return write_file(output, bytes);
 }

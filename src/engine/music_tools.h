@@ -11,6 +11,7 @@
 
 #include "base/cancel.h"
 #include "base/result.h"
+#include "engine/music_engine.h"
 #include "engine/music_files.h"
 #include "music/latent_file.h"
 #include "music/pipelines/progress.h"
@@ -18,13 +19,8 @@
 
 namespace hocket {
 
-struct MusicOptions {
+struct MusicOptions : MusicRunOptions {
   MusicFiles files;
-  std::string device;
-  int n_threads = 0;
-  std::size_t max_seq = 8192;
-  int64_t vae_chunk_frames = 0;  // 0: as the free memory allows
-  int64_t vae_overlap_frames = 12;
 };
 
 // Sound out of files; at most one of the two is given.

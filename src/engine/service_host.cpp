@@ -28,6 +28,18 @@ class ReadyHost final : public ServiceHost {
   std::shared_ptr<ChatService> service_;
 };
 
+class NoHost final : public ServiceHost {
+ public:
+  State state() const override { return State::kReady; }
+  float progress() const override { return 1.0f; }
+  Result<std::shared_ptr<ChatService>> service() const override {
+    Error error(ErrorCode::kNotFound, "this server has no language model: it was started without -m", "model");
+    error.reason = "model_not_found";
+    return error;
+  }
+  Result<std::shared_ptr<ChatService>> wait() override { return service(); }
+};
+
 class LoadingHost final : public ServiceHost {
  public:
   explicit LoadingHost(ServiceOptions options) {
@@ -89,6 +101,10 @@ class LoadingHost final : public ServiceHost {
 
 std::unique_ptr<ServiceHost> ServiceHost::start(ServiceOptions options) {
   return std::make_unique<LoadingHost>(std::move(options));
+}
+
+std::unique_ptr<ServiceHost> ServiceHost::none() {
+  return std::make_unique<NoHost>();
 }
 
 std::unique_ptr<ServiceHost> ServiceHost::of(std::shared_ptr<ChatService> service) {

@@ -168,21 +168,35 @@ Result<std::vector<MusicRequest>> parse_music_requests(std::string_view json, co
   return requests;
 }
 
-std::string music_request_json(const MusicRequest& request) {
+namespace {
+
+Json request_object(const MusicRequest& request, MusicFields fields) {
   Json object = Json::object();
   const MusicRequest defaults;
 
   Json standard = Json::object();
   visit_fields(defaults, [&](const char* name, const auto& value, bool, bool) { standard[name] = value; });
   visit_fields(request, [&](const char* name, const auto& value, bool always, bool) {
-    if (!always && standard[name] == Json(value)) return;
+    if (fields == MusicFields::kSparse && !always && standard[name] == Json(value)) return;
     if constexpr (std::is_same_v<std::decay_t<decltype(value)>, float>) {
       object[name] = shortest(value);
     } else {
       object[name] = value;
     }
   });
-  return dump_json(object, 2);
+  return object;
+}
+
+}  // namespace
+
+std::string music_request_json(const MusicRequest& request, MusicFields fields) {
+  return dump_json(request_object(request, fields), 2);
+}
+
+std::string music_requests_json(const std::vector<MusicRequest>& requests) {
+  Json array = Json::array();
+  for (const MusicRequest& request : requests) array.push_back(request_object(request, MusicFields::kSparse));
+  return dump_json(array, 2);
 }
 
 std::vector<int64_t> parse_audio_codes(std::string_view text) {

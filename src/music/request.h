@@ -55,8 +55,12 @@ Result<MusicRequest> parse_music_request(std::string_view json, const MusicReque
 // An object, or an array of them with at least one.
 Result<std::vector<MusicRequest>> parse_music_requests(std::string_view json, const MusicRequest& defaults = {});
 
-// A JSON object: some fields always, the others only where they differ from the default. Numbers survive the way back.
-std::string music_request_json(const MusicRequest& request);
+// A JSON object: some fields always, the others only where they differ from the default (or all of them). Numbers
+// survive the way back.
+enum class MusicFields { kSparse, kAll };
+std::string music_request_json(const MusicRequest& request, MusicFields fields = MusicFields::kSparse);
+// An array of them.
+std::string music_requests_json(const std::vector<MusicRequest>& requests);
 
 // "12,345": numbers separated by commas or spaces, up to the first item that is none.
 std::vector<int64_t> parse_audio_codes(std::string_view text);

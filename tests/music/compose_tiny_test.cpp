@@ -241,7 +241,8 @@ TEST(Understand, DescribesALatentByAForcedHeader) {
   const auto dit = value_or_fail(DitFile::open(golden.model()));
   SynthSound sound;
   sound.latent = golden.floats("latents");
-  const auto song = value_or_fail(hear(dit, "", sound, {}, test::test_compute(), {}, CancelToken()));
+  Residency models(ResidencyPolicy::kStrict);
+  const auto song = value_or_fail(hear(dit, "", sound, {}, test::test_compute(), models, {}, CancelToken()));
   EXPECT_EQ(song.codes, golden.ints("codes"));
   MusicRequest asked = understand_defaults();
   EXPECT_EQ(asked.lm_temperature, 0.3f);
@@ -263,7 +264,7 @@ TEST(Understand, DescribesALatentByAForcedHeader) {
     EXPECT_EQ(heard.error().code, ErrorCode::kCancelled);
     EXPECT_EQ(n, 40u);
   }
-  EXPECT_FALSE(hear(dit, "", {}, {}, test::test_compute(), {}, CancelToken()).ok());
+  EXPECT_FALSE(hear(dit, "", {}, {}, test::test_compute(), models, {}, CancelToken()).ok());
 }
 
 }  // namespace

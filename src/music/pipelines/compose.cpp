@@ -30,23 +30,6 @@ DrawOptions draw_options(const MusicRequest& request) {
   return {request.lm_temperature, request.lm_top_p, request.lm_top_k};
 }
 
-Result<void> check(const std::vector<MusicRequest>& requests) {
-  if (requests.empty()) return Error(ErrorCode::kInvalid, "Empty request");
-  for (const MusicRequest& request : requests) {
-    TRY(request.check());
-    if (request.caption.empty()) return Error(ErrorCode::kInvalid, "Caption is required", "caption");
-    if (request.lm_mode != requests.front().lm_mode)
-      return Error(ErrorCode::kInvalid, "Array items must share lm_mode and lm_model", "lm_mode");
-    if (request.lm_model != requests.front().lm_model)
-      return Error(ErrorCode::kInvalid, "Array items must share lm_mode and lm_model", "lm_model");
-  }
-  const std::size_t n = requests.size() == 1 ? static_cast<std::size_t>(requests[0].lm_batch_size) : requests.size();
-  if (n > static_cast<std::size_t>(kMostVariations))
-    return Error(ErrorCode::kInvalid, fmt::format("{} variations; at most {} at once", n, kMostVariations),
-                 "lm_batch_size");
-  return {};
-}
-
 std::vector<Variation> expand(const std::vector<MusicRequest>& requests) {
   std::vector<Variation> variations;
   for (const MusicRequest& request : requests) {
@@ -248,10 +231,27 @@ ComposePlan plan_compose(const MusicRequest& request) {
   return plan;
 }
 
+Result<void> check_compose(const std::vector<MusicRequest>& requests) {
+  if (requests.empty()) return Error(ErrorCode::kInvalid, "Empty request");
+  for (const MusicRequest& request : requests) {
+    if (request.caption.empty()) return Error(ErrorCode::kInvalid, "Caption is required", "caption");
+    if (request.lm_mode != requests.front().lm_mode)
+      return Error(ErrorCode::kInvalid, "Array items must share lm_mode and lm_model", "lm_mode");
+    if (request.lm_model != requests.front().lm_model)
+      return Error(ErrorCode::kInvalid, "Array items must share lm_mode and lm_model", "lm_model");
+    TRY(request.check());
+  }
+  const std::size_t n = requests.size() == 1 ? static_cast<std::size_t>(requests[0].lm_batch_size) : requests.size();
+  if (n > static_cast<std::size_t>(kMostVariations))
+    return Error(ErrorCode::kInvalid, fmt::format("{} variations; at most {} at once", n, kMostVariations),
+                 "lm_batch_size");
+  return {};
+}
+
 Result<std::vector<MusicRequest>> compose(const PlannerModel& planner, const std::vector<MusicRequest>& requests,
                                           const MusicProgressFunction& progress, const CancelToken& cancel,
                                           ComposeTrace* trace) {
-  TRY(check(requests));
+  TRY(check_compose(requests));
   std::vector<Variation> variations = expand(requests);
   std::vector<std::size_t> with_metadata, with_codes;
   for (std::size_t i = 0; i < variations.size(); ++i) {

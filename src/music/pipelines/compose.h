@@ -29,6 +29,9 @@ struct ComposePlan {
 };
 ComposePlan plan_compose(const MusicRequest& request);
 
+// What compose() refuses before it begins.
+Result<void> check_compose(const std::vector<MusicRequest>& requests);
+
 // One request as `lm_batch_size` variations with neighbouring seeds, or several requests with their own seeds, of one
 // mode. Each result is a request that synth takes unchanged. Tokens that were drawn can be looked at, for tests.
 struct ComposeTrace {

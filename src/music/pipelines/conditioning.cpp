@@ -16,7 +16,9 @@ struct Encoded {
 Result<std::vector<Encoded>> encode_texts(const ConditioningModels& models, const MusicTokenizer& tokenizer,
                                           const std::vector<SongText>& songs, const MusicCompute& compute,
                                           const CancelToken& cancel) {
-  TRY_ASSIGN(const auto encoder, TextEncoder::load(models.text_encoder, compute));
+  TRY_ASSIGN(const auto encoder, models.resident.borrow<TextEncoder>("text encoder " + models.text_encoder_path, [&] {
+    return TextEncoder::load(models.text_encoder, compute);
+  }));
   std::vector<Encoded> encoded;
   for (const SongText& song : songs) {
     TRY_ASSIGN(const std::vector<TokenId> text, tokenizer.encode(song.text, true));
@@ -35,7 +37,9 @@ Result<Conditioning> encode_songs(const ConditioningModels& models, const MusicT
                                   const std::vector<SongText>& songs, std::span<const float> timbre,
                                   const MusicCompute& compute, const CancelToken& cancel) {
   TRY_ASSIGN(const std::vector<Encoded> texts, encode_texts(models, tokenizer, songs, compute, cancel));
-  TRY_ASSIGN(const auto encoder, ConditionEncoder::load(models.dit, compute));
+  TRY_ASSIGN(const auto encoder,
+             models.resident.borrow<ConditionEncoder>("condition encoder " + models.dit->path(),
+                                                      [&] { return ConditionEncoder::load(models.dit, compute); }));
   std::vector<std::vector<float>> packed;
   Conditioning all;
   for (const Encoded& text : texts) {

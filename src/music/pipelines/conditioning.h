@@ -2,7 +2,7 @@
 //
 // Threads  one user at a time.
 // Errors   those of the encoders; kInvalid for texts that are too long.
-// Cost     loads text encoder and condition encoder and frees them again.
+// Cost     borrows text encoder and condition encoder, one after the other.
 // Source   ace-step.md §7.5, S-11.
 #pragma once
 
@@ -13,6 +13,7 @@
 
 #include "music/cond/condition_encoder.h"
 #include "music/tokens.h"
+#include "store/residency.h"
 
 namespace hocket {
 
@@ -28,7 +29,9 @@ struct Conditioning {
 
 struct ConditioningModels {
   std::shared_ptr<const GgufFile> text_encoder;
+  std::string text_encoder_path;
   std::shared_ptr<const DitFile> dit;
+  Residency& resident;
 };
 
 // timbre [n_channels, …], at least one frame, shared by all songs.

@@ -72,14 +72,33 @@ StereoAudio pad_audio(const StereoAudio& audio, int64_t before, int64_t after) {
 
 }  // namespace
 
-Result<std::unique_ptr<SynthPipeline>> SynthPipeline::open(const SynthPaths& paths, const MusicCompute& compute) {
+Result<SynthPlan> plan_tracks(const std::vector<MusicRequest>& tracks, const SourceLength& source, const DitFile& dit) {
+  std::size_t n_codes = 0;
+  for (const MusicRequest& track : tracks) n_codes = std::max(n_codes, parse_audio_codes(track.audio_codes).size());
+  return plan_synth(tracks.front(), n_codes, source,
+                    {dit.config().turbo, dit.config().patch, dit.n_silence_frames(), !dit.null_condition().empty()});
+}
+
+Result<std::unique_ptr<SynthPipeline>> SynthPipeline::open(const SynthPaths& paths, const MusicCompute& compute,
+                                                           std::shared_ptr<Residency> models) {
   std::unique_ptr<SynthPipeline> synth(new SynthPipeline);
+  synth->paths_ = paths;
   synth->compute_ = compute;
+  synth->models_ = std::move(models);
   TRY_ASSIGN(synth->text_encoder_, open_music_file(paths.text_encoder, MusicFileKind::kTextEncoder));
   TRY_ASSIGN(synth->dit_, DitFile::open(paths.dit));
   TRY_ASSIGN(synth->vae_, open_music_file(paths.vae, MusicFileKind::kVae));
   TRY_ASSIGN(synth->tokenizer_, MusicTokenizer::load(synth->text_encoder_->metadata()));
   return synth;
+}
+
+Result<std::shared_ptr<const VaeEncoder>> SynthPipeline::vae_encoder() const {
+  return models_->borrow<VaeEncoder>("VAE encoder " + paths_.vae, [&] { return VaeEncoder::load(vae_, compute_); });
+}
+
+Result<std::shared_ptr<const FsqDetokenizer>> SynthPipeline::fsq_detokenizer() const {
+  return models_->borrow<FsqDetokenizer>("FSQ detokenizer " + paths_.dit,
+                                         [&] { return FsqDetokenizer::load(dit_, compute_); });
 }
 
 Result<void> SynthPipeline::prepare_source(Work& work) const {
@@ -93,7 +112,7 @@ Result<void> SynthPipeline::prepare_source(Work& work) const {
     work.clean_source = pad_latent(*dit_, given.latent, work.plan.pad_before, work.plan.pad_after);
   } else {
     work.source_audio = pad_audio(given.audio, work.plan.pad_before, work.plan.pad_after);
-    TRY_ASSIGN(const auto encoder, VaeEncoder::load(vae_, compute_));
+    TRY_ASSIGN(const auto encoder, vae_encoder());
     TRY_ASSIGN(work.clean_source,
                encoder->encode(work.source_audio, work.job.tiling, work.cancel, work.tiles("source")));
   }
@@ -101,10 +120,11 @@ Result<void> SynthPipeline::prepare_source(Work& work) const {
   if (!work.plan.round_trip) return {};
   std::vector<int32_t> codes;
   {
-    TRY_ASSIGN(const auto tokenizer, FsqTokenizer::load(dit_, compute_));
+    TRY_ASSIGN(const auto tokenizer, models_->borrow<FsqTokenizer>("FSQ tokenizer " + paths_.dit,
+                                                                   [&] { return FsqTokenizer::load(dit_, compute_); }));
     TRY_ASSIGN(codes, tokenizer->encode(work.clean_source, work.cancel));
   }
-  TRY_ASSIGN(const auto detokenizer, FsqDetokenizer::load(dit_, compute_));
+  TRY_ASSIGN(const auto detokenizer, fsq_detokenizer());
   TRY_ASSIGN(const std::vector<float> frames, detokenizer->decode(codes, work.cancel));
   std::copy_n(frames.begin(), std::min(frames.size(), work.source.size()), work.source.begin());
   return {};
@@ -114,7 +134,7 @@ Result<std::vector<float>> SynthPipeline::timbre_frames(const Work& work) const 
   const SynthSound& timbre = work.job.timbre;
   if (!timbre.latent.empty()) return timbre.latent;
   if (timbre.audio.n_samples() > 0) {
-    TRY_ASSIGN(const auto encoder, VaeEncoder::load(vae_, compute_));
+    TRY_ASSIGN(const auto encoder, vae_encoder());
     return encoder->encode(timbre.audio, work.job.tiling, work.cancel, work.tiles("timbre"));
   }
   const auto first = dit_->silence().begin();
@@ -132,7 +152,8 @@ Result<void> SynthPipeline::encode_text(Work& work) const {
   };
   add(work.plan.instruction);
   if (work.plan.switch_step) add(task_instruction("text2music", {}, false));
-  TRY_ASSIGN(Conditioning all, encode_songs({text_encoder_, dit_}, *tokenizer_, songs, timbre, compute_, work.cancel));
+  TRY_ASSIGN(Conditioning all, encode_songs({text_encoder_, paths_.text_encoder, dit_, *models_}, *tokenizer_, songs,
+                                            timbre, compute_, work.cancel));
   // All songs share a length, also those of the switch.
   const std::size_t half = static_cast<std::size_t>(all.n_rows * dit_->n_enc()) * n;
   const auto part = [&](std::size_t first) {
@@ -152,10 +173,10 @@ Result<void> SynthPipeline::encode_text(Work& work) const {
 
 Result<void> SynthPipeline::build_contexts(Work& work) const {
   const SynthPlan& plan = work.plan;
-  std::unique_ptr<FsqDetokenizer> detokenizer;
+  std::shared_ptr<const FsqDetokenizer> detokenizer;
   if (plan.from_codes) {
     work.report("codes", 0, 1);
-    TRY_ASSIGN(detokenizer, FsqDetokenizer::load(dit_, compute_));
+    TRY_ASSIGN(detokenizer, fsq_detokenizer());
   }
   const std::vector<float> silent = silent_context(*dit_, plan.n_frames);
   for (std::size_t i = 0; i < work.tracks.size(); ++i) {
@@ -202,11 +223,16 @@ Result<std::vector<float>> SynthPipeline::sample(Work& work) const {
   }
 
   work.report("diffusion", 0, plan.schedule.size());
-  std::shared_ptr<WeightSource> weights = std::make_shared<FileWeights>(dit_->gguf());
-  if (!work.job.adapter.empty()) {
-    TRY_ASSIGN(weights, AdaptedWeights::open(dit_->gguf(), work.job.adapter, shared.adapter_scale));
-  }
-  TRY_ASSIGN(const auto dit, Dit::load(dit_, weights, compute_));
+  const auto load = [&]() -> Result<std::unique_ptr<Dit>> {
+    std::shared_ptr<WeightSource> weights = std::make_shared<FileWeights>(dit_->gguf());
+    if (!work.job.adapter.empty()) {
+      TRY_ASSIGN(weights, AdaptedWeights::open(dit_->gguf(), work.job.adapter, shared.adapter_scale));
+    }
+    return Dit::load(dit_, weights, compute_);
+  };
+  std::string key = "DiT " + paths_.dit;
+  if (!work.job.adapter.empty()) key += fmt::format(" with {} at {}", work.job.adapter, shared.adapter_scale);
+  TRY_ASSIGN(const auto dit, models_->borrow<Dit>(key, load));
   std::unique_ptr<DitPass> pass;
   bool switched = false;
   const auto prepare = [&](const Conditioning& conditioning, const std::vector<float>& contexts) -> Result<void> {
@@ -247,7 +273,8 @@ Result<void> SynthPipeline::decode(Work& work, const std::vector<float>& latents
   const SynthPlan& plan = work.plan;
   const int64_t n_channels = dit_->config().n_channels;
   const std::size_t n = static_cast<std::size_t>(plan.n_frames * n_channels);
-  TRY_ASSIGN(const auto decoder, VaeDecoder::load(vae_, compute_));
+  TRY_ASSIGN(const auto decoder, models_->borrow<VaeDecoder>("VAE decoder " + paths_.vae,
+                                                             [&] { return VaeDecoder::load(vae_, compute_); }));
   if (decoder->n_channels() != n_channels)
     return Error(ErrorCode::kBadModel,
                  fmt::format("the VAE has {} latent channels, the DiT {}", decoder->n_channels(), n_channels),
@@ -285,12 +312,10 @@ Result<std::vector<SynthTrack>> SynthPipeline::run(const SynthJob& job, const Mu
   TRY_ASSIGN(const std::vector<MusicRequest> requests, expand_tracks(job.requests));
   if (!requests.front().adapter.empty() && job.adapter.empty())
     return Error(ErrorCode::kNotFound, fmt::format("Unknown adapter '{}'", requests.front().adapter), "adapter");
-  std::size_t n_codes = 0;
   for (const MusicRequest& request : requests) {
     work.tracks.push_back({request, {}, {}});
     const std::vector<int64_t> codes = parse_audio_codes(request.audio_codes);
     work.codes.emplace_back(codes.begin(), codes.end());
-    n_codes = std::max(n_codes, codes.size());
   }
   SourceLength length;
   if (!job.source.latent.empty()) {
@@ -298,9 +323,7 @@ Result<std::vector<SynthTrack>> SynthPipeline::run(const SynthJob& job, const Mu
   } else {
     length.n_samples = static_cast<int64_t>(job.source.audio.n_samples());
   }
-  TRY_ASSIGN(work.plan,
-             plan_synth(requests.front(), n_codes, length,
-                        {dit_->config().turbo, dit_->config().patch, max_frames, !dit_->null_condition().empty()}));
+  TRY_ASSIGN(work.plan, plan_tracks(requests, length, *dit_));
   TRY(prepare_source(work));
   TRY(encode_text(work));
   TRY(build_contexts(work));

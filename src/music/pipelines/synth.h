@@ -4,7 +4,7 @@
 //   TRY_ASSIGN(auto tracks, synth->run(job, {}, cancel));
 //   TRY_ASSIGN(auto bytes, encode_track(tracks[0], cancel));
 //
-// The networks are loaded one after another and freed after use, so that memory holds one of them at a time.
+// The networks are borrowed one after another: with a strict residency memory holds one of them at a time.
 //
 // Owns     the open files and the tokenizer.
 // Threads  const; runs by one user at a time (they share the threads of MusicCompute).
@@ -26,8 +26,12 @@
 #include "music/pipelines/synth_plan.h"
 #include "music/request.h"
 #include "music/vae/tiles.h"
+#include "store/residency.h"
 
 namespace hocket {
+
+class FsqDetokenizer;
+class VaeEncoder;
 
 struct SynthPaths {
   std::string text_encoder, dit, vae;
@@ -54,9 +58,14 @@ struct SynthTrack {
   StereoAudio audio;          // as the VAE gave it, not yet normalised
 };
 
+// Everything that a run checks before it begins: `tracks` as expand_tracks() gives them.
+Result<SynthPlan> plan_tracks(const std::vector<MusicRequest>& tracks, const SourceLength& source, const DitFile& dit);
+
 class SynthPipeline {
  public:
-  static Result<std::unique_ptr<SynthPipeline>> open(const SynthPaths& paths, const MusicCompute& compute);
+  static Result<std::unique_ptr<SynthPipeline>> open(
+      const SynthPaths& paths, const MusicCompute& compute,
+      std::shared_ptr<Residency> models = std::make_shared<Residency>(ResidencyPolicy::kStrict));
 
   const DitFile& dit() const { return *dit_; }
   Result<std::vector<SynthTrack>> run(const SynthJob& job, const MusicProgressFunction& progress,
@@ -66,6 +75,8 @@ class SynthPipeline {
   struct Work;
 
   SynthPipeline() = default;
+  Result<std::shared_ptr<const VaeEncoder>> vae_encoder() const;
+  Result<std::shared_ptr<const FsqDetokenizer>> fsq_detokenizer() const;
   Result<void> prepare_source(Work& work) const;
   Result<std::vector<float>> timbre_frames(const Work& work) const;
   Result<void> encode_text(Work& work) const;
@@ -73,7 +84,9 @@ class SynthPipeline {
   Result<std::vector<float>> sample(Work& work) const;
   Result<void> decode(Work& work, const std::vector<float>& latents) const;
 
+  SynthPaths paths_;
   MusicCompute compute_;
+  std::shared_ptr<Residency> models_;
   std::shared_ptr<const GgufFile> text_encoder_, vae_;
   std::shared_ptr<const DitFile> dit_;
   std::unique_ptr<MusicTokenizer> tokenizer_;

@@ -24,22 +24,24 @@ MusicRequest understand_defaults() {
   return request;
 }
 
-Result<HeardSong> hear(std::shared_ptr<const DitFile> dit, const std::string& vae_path, const SynthSound& sound,
-                       const Tiling& tiling, const MusicCompute& compute, const MusicProgressFunction& progress,
-                       const CancelToken& cancel) {
+Result<HeardSong> hear(const std::shared_ptr<const DitFile>& dit, const std::string& vae_path, const SynthSound& sound,
+                       const Tiling& tiling, const MusicCompute& compute, Residency& models,
+                       const MusicProgressFunction& progress, const CancelToken& cancel) {
   HeardSong song;
   if (!sound.latent.empty()) {
     song.latent = sound.latent;
   } else if (sound.audio.n_samples() > 0) {
     TRY_ASSIGN(const auto file, open_music_file(vae_path, MusicFileKind::kVae));
-    TRY_ASSIGN(const auto encoder, VaeEncoder::load(file, compute));
+    TRY_ASSIGN(const auto encoder,
+               models.borrow<VaeEncoder>("VAE encoder " + vae_path, [&] { return VaeEncoder::load(file, compute); }));
     TRY_ASSIGN(song.latent, encoder->encode(sound.audio, tiling, cancel, [&](std::size_t done, std::size_t all) {
       if (progress) progress({"source", done, all});
     }));
   } else {
     return Error(ErrorCode::kInvalid, "understanding needs audio or a latent", "audio");
   }
-  TRY_ASSIGN(const auto tokenizer, FsqTokenizer::load(std::move(dit), compute));
+  TRY_ASSIGN(const auto tokenizer, models.borrow<FsqTokenizer>("FSQ tokenizer " + dit->path(),
+                                                               [&] { return FsqTokenizer::load(dit, compute); }));
   TRY_ASSIGN(song.codes, tokenizer->encode(song.latent, cancel));
   return song;
 }

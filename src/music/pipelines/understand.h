@@ -26,9 +26,9 @@ struct HeardSong {
 };
 
 // The latent of the sound (encoded when it is audio) and its codes.
-Result<HeardSong> hear(std::shared_ptr<const DitFile> dit, const std::string& vae_path, const SynthSound& sound,
-                       const Tiling& tiling, const MusicCompute& compute, const MusicProgressFunction& progress,
-                       const CancelToken& cancel);
+Result<HeardSong> hear(const std::shared_ptr<const DitFile>& dit, const std::string& vae_path, const SynthSound& sound,
+                       const Tiling& tiling, const MusicCompute& compute, Residency& models,
+                       const MusicProgressFunction& progress, const CancelToken& cancel);
 
 // A request that describes these codes and holds them; it can go to compose or synth.
 Result<MusicRequest> understand(const PlannerModel& planner, const std::vector<int32_t>& codes,

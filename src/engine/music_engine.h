@@ -1,0 +1,65 @@
+// engine/music_engine.h: the pipelines of music over model files, with what they share: device, threads, loaded
+// networks.
+//
+// Owns     the threads; with ResidencyPolicy::kKeep every network that was loaded.
+// Threads  one call at a time.
+// Errors   those of the pipelines and files.
+// Cost     that of the networks, which are loaded for a call unless they stay.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/result.h"
+#include "music/pipelines/progress.h"
+#include "music/pipelines/synth.h"
+#include "music/planner/planner_model.h"
+#include "music/request.h"
+#include "store/residency.h"
+
+namespace hocket {
+
+struct MusicRunOptions {
+  std::string device;
+  int n_threads = 0;
+  std::size_t max_seq = 8192;
+  int64_t vae_chunk_frames = 0;  // 0: as the free memory allows
+  int64_t vae_overlap_frames = 12;
+};
+
+class MusicEngine {
+ public:
+  static Result<std::unique_ptr<MusicEngine>> create(const MusicRunOptions& options, ResidencyPolicy policy);
+
+  Result<std::vector<MusicRequest>> compose(const std::string& lm, const std::vector<MusicRequest>& requests,
+                                            const MusicProgressFunction& progress, const CancelToken& cancel) const;
+  // The job's tiling is that of the options.
+  Result<std::vector<SynthTrack>> synth(const SynthPaths& paths, SynthJob job, const MusicProgressFunction& progress,
+                                        const CancelToken& cancel) const;
+  struct Understood {
+    MusicRequest request;
+    std::vector<float> latent;  // of the sound
+  };
+  // `vae` is needed for audio only.
+  Result<Understood> understand(const std::string& lm, const std::string& dit, const std::string& vae,
+                                const SynthSound& sound, const MusicRequest& request,
+                                const MusicProgressFunction& progress, const CancelToken& cancel) const;
+  Result<std::vector<float>> encode(const std::string& vae, const StereoAudio& audio,
+                                    const MusicProgressFunction& progress, const CancelToken& cancel) const;
+  Result<StereoAudio> decode(const std::string& vae, std::span<const float> latent,
+                             const MusicProgressFunction& progress, const CancelToken& cancel) const;
+
+ private:
+  MusicEngine(const MusicRunOptions& options, ResidencyPolicy policy)
+      : options_(options), models_(std::make_shared<Residency>(policy)) {}
+  Result<std::shared_ptr<const PlannerModel>> planner(const std::string& path) const;
+  Tiling tiling() const { return {options_.vae_chunk_frames, options_.vae_overlap_frames}; }
+
+  const MusicRunOptions options_;
+  MusicCompute compute_;
+  const std::shared_ptr<Residency> models_;
+};
+
+}  // namespace hocket
