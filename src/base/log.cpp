@@ -1,12 +1,18 @@
 #include "base/log.h"
 
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/dist_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
+
+#include "base/log_tail.h"
 
 namespace hocket {
 namespace {
@@ -32,6 +38,41 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 constexpr const char* kTextPattern = "%H:%M:%S.%e %-5l %v";
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":"%v"})";
 
+// Remembers the last lines for those who follow the log.
+class TailSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  std::vector<LogLine> after(uint64_t number, std::chrono::milliseconds wait) {
+    std::unique_lock lock(mutex_);
+    grown_.wait_for(lock, wait, [&] { return n_lines_ > number; });
+    std::vector<LogLine> lines;
+    std::copy_if(lines_.begin(), lines_.end(), std::back_inserter(lines),
+                 [&](const LogLine& line) { return line.number > number; });
+    return lines;
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t text;
+    formatter_->format(message, text);
+    std::string line(text.data(), text.size());
+    while (line.ends_with('\n')) line.pop_back();
+    lines_.push_back({++n_lines_, std::move(line)});
+    constexpr std::size_t kMostLines = 512;
+    if (lines_.size() > kMostLines) lines_.pop_front();
+    grown_.notify_all();
+  }
+  void flush_() override {}
+
+  std::condition_variable grown_;
+  std::deque<LogLine> lines_;
+  uint64_t n_lines_ = 0;
+};
+
+std::shared_ptr<TailSink> tail() {
+  static const auto sink = std::make_shared<TailSink>();
+  return sink;
+}
+
 struct LogState {
   std::shared_ptr<spdlog::logger> logger;
   bool json = false;
@@ -43,7 +84,8 @@ struct LogState {
 
 LogState make_default() {
   LogState state;
-  state.logger = std::make_shared<spdlog::logger>("hocket", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  const spdlog::sinks_init_list sinks{std::make_shared<spdlog::sinks::stderr_sink_mt>(), tail()};
+  state.logger = std::make_shared<spdlog::logger>("hocket", sinks);
   state.logger->set_pattern(kTextPattern);
   state.logger->flush_on(spdlog::level::info);
   return state;
@@ -81,7 +123,7 @@ Result<void> configure_log(const LogOptions& options) {
       s.files = std::make_shared<spdlog::sinks::dist_sink_mt>();
       s.files->add_sink(std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file));
       s.file = options.file;
-      s.logger = std::make_shared<spdlog::logger>("hocket", s.files);
+      s.logger = std::make_shared<spdlog::logger>("hocket", spdlog::sinks_init_list{s.files, tail()});
       s.logger->flush_on(spdlog::level::info);
     }
     s.json = options.format == LogFormat::kJson;
@@ -104,6 +146,11 @@ Result<void> reopen_log() {
     return Error(ErrorCode::kIo, fmt::format("cannot write the log file {}: {}", s.file, e.what()), "log-file");
   }
   return {};
+}
+
+std::vector<LogLine> log_lines_after(uint64_t number, std::chrono::milliseconds wait) {
+  state();  // the tail is one of its sinks
+  return tail()->after(number, wait);
 }
 
 bool log_enabled(LogLevel level) {

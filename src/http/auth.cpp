@@ -12,6 +12,8 @@ bool same_bytes(std::string_view shown, std::string_view key) {
   return difference == 0;
 }
 
+}  // namespace
+
 std::string_view shown_key(const HttpRequest& request) {
   constexpr std::string_view kScheme = "Bearer ";
   std::string_view value = request.header("Authorization");
@@ -22,8 +24,6 @@ std::string_view shown_key(const HttpRequest& request) {
   }
   return request.header("x-api-key");
 }
-
-}  // namespace
 
 bool KeyRing::accepts(const HttpRequest& request) const {
   const std::string_view shown = shown_key(request);

@@ -15,6 +15,9 @@
 
 namespace hocket {
 
+// What the client shows as its key; "" when it shows none.
+std::string_view shown_key(const HttpRequest& request);
+
 class KeyRing {
  public:
   explicit KeyRing(std::vector<std::string> keys) : keys_(std::move(keys)) {}

@@ -24,7 +24,9 @@ struct Row {
 constexpr Row kRows[] = {
     {ErrorCode::kInvalid, "session_model", 409, kBadRequest, "", 0, true},
     {ErrorCode::kInvalid, "session_layout", 409, kBadRequest, "", 0, true},
+    {ErrorCode::kInvalid, "too_large", 413, kBadRequest, "request_too_large", 0, false},
     {ErrorCode::kInvalid, "", 400, kBadRequest, "", 0, false},
+    {ErrorCode::kUnsupported, "models_missing", 501, kServerError, "models_missing", 0, true},
     {ErrorCode::kUnsupported, "", 400, kBadRequest, "", 0, false},
     {ErrorCode::kNotFound, "", 404, kBadRequest, "", 0, false},
     {ErrorCode::kBusy, "queue_full", 429, "rate_limit_error", "rate_limit_exceeded", 1, false},

@@ -44,4 +44,16 @@ bool HttpRequest::has_header(std::string_view name) const {
                      [&](const auto& h) { return equals_ignoring_case(h.first, name); });
 }
 
+const std::string* HttpRequest::query_value(std::string_view name) const {
+  for (const auto& [key, value] : query)
+    if (key == name) return &value;
+  return nullptr;
+}
+
+const BodyPart* HttpRequest::part(std::string_view name) const {
+  for (const BodyPart& p : parts)
+    if (p.name == name) return &p;
+  return nullptr;
+}
+
 }  // namespace hocket

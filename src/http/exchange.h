@@ -7,12 +7,15 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "http/spool.h"
 
 namespace hocket {
 
@@ -45,18 +48,29 @@ class DisconnectWatch {
 
 using HeaderList = std::vector<std::pair<std::string, std::string>>;
 
+// A part of a multipart/form-data body.
+struct BodyPart {
+  std::string name, filename, content_type;
+  std::shared_ptr<Spool> bytes;
+};
+
 struct HttpRequest {
   std::string method;
   std::string path;  // percent-decoded, without the query
-  HeaderList query;  // percent-decoded
+  HeaderList query;  // decoded names and values
   HeaderList headers;
-  std::string body;
+  std::string body;  // empty when it came in parts
+  bool multipart = false;
+  std::vector<BodyPart> parts;
   std::string request_id;  // the client's X-Request-Id if it is acceptable, else random
   ClientLink* link = nullptr;
 
   // The first header of that name (any case); "" when there is none.
   std::string_view header(std::string_view name) const;
   bool has_header(std::string_view name) const;
+  // The first of that name; nullptr when there is none.
+  const std::string* query_value(std::string_view name) const;
+  const BodyPart* part(std::string_view name) const;
 };
 
 struct HttpResponse {
@@ -65,6 +79,7 @@ struct HttpResponse {
   std::string content_type = "application/json";
   std::string body;
   std::function<void(ClientLink&)> stream;
+  std::optional<std::size_t> stream_bytes;  // how many the stream will write, where that is known
 };
 
 bool equals_ignoring_case(std::string_view a, std::string_view b);

@@ -28,7 +28,9 @@ struct HttpLimits {
 
   // Bodies. After the grace time the average must reach the minimum rate.
   std::size_t max_body_bytes = 16 * 1024 * 1024;
-  std::size_t max_state_bytes = 512 * 1024 * 1024;  // of a session that is imported
+  std::size_t max_state_bytes = 512 * 1024 * 1024;   // of a session that is imported
+  std::size_t max_upload_bytes = 256 * 1024 * 1024;  // of a body with sounds in it
+  std::size_t max_parts = 16;
   std::size_t min_body_bytes_per_second = 1024;
   std::chrono::milliseconds body_grace{10'000};
   std::chrono::milliseconds read_timeout{30'000};  // between two reads

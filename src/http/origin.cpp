@@ -7,8 +7,8 @@
 namespace hocket {
 namespace {
 
-constexpr std::string_view kAllowedHeaders[] = {"authorization", "content-type", "x-api-key", "x-request-id",
-                                                "x-hocket-strict"};
+constexpr std::string_view kAllowedHeaders[] = {"authorization", "content-type", "x-api-key",
+                                                "x-request-id",  "prefer",       "x-hocket-strict"};
 constexpr std::string_view kStainless = "x-stainless-";
 
 bool header_allowed(std::string_view name) {
@@ -54,7 +54,7 @@ HeaderList CorsPolicy::headers_for(const HttpRequest& request) const {
   HeaderList headers{{"Vary", "Origin"}};
   if (const std::string_view origin = request.header("Origin"); allows(origin)) {
     headers.emplace_back("Access-Control-Allow-Origin", origin);
-    headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
+    headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Location");
   }
   return headers;
 }
@@ -70,6 +70,14 @@ HttpResponse CorsPolicy::preflight(const HttpRequest& request, const std::string
     response.headers.emplace_back("Access-Control-Max-Age", "600");
   }
   return response;
+}
+
+bool CorsPolicy::may_send_form(const HttpRequest& request) const {
+  const std::string_view origin = request.header("Origin");
+  const std::size_t scheme = origin.find("://");
+  const bool same =
+      scheme != std::string_view::npos && equals_ignoring_case(origin.substr(scheme + 3), request.header("Host"));
+  return !request.has_header("Origin") || same || allows(origin);
 }
 
 bool is_loopback(std::string_view host) {

@@ -18,6 +18,8 @@ class CorsPolicy {
   HeaderList headers_for(const HttpRequest& request) const;
   // The answer to an OPTIONS request; `methods` as in "GET, HEAD".
   HttpResponse preflight(const HttpRequest& request, const std::string& methods) const;
+  // Whether a page may send a form, or nothing at all, by POST: browsers let any page do that without asking first.
+  bool may_send_form(const HttpRequest& request) const;
 
  private:
   bool allows(std::string_view origin) const;

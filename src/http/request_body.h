@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "engine/chat_service.h"
+#include "engine/music_service.h"
 #include "http/exchange.h"
 #include "http/field_reader.h"
 #include "http/metrics_log.h"
@@ -20,6 +21,7 @@ struct Api {
   ServiceHost& host;
   const ServerStats& stats;
   MetricsLog* metrics_log = nullptr;  // nullptr: none is kept
+  MusicService* music = nullptr;      // nullptr: this server makes no music
 };
 
 Result<Json> parse_body(const HttpRequest& request, const Api& api);

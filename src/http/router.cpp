@@ -6,10 +6,18 @@
 #include <charconv>
 
 #include "base/log.h"
+#include "http/body_intake.h"
 #include "http/endpoints/endpoints.h"
 #include "http/error_reply.h"
 
 namespace hocket {
+
+enum class RouteBody {
+  kJson,
+  kUpload,  // JSON, or multipart/form-data with sounds
+  kBytes,   // a saved state
+  kNone,    // whatever comes is not looked at
+};
 
 struct Route {
   std::string_view method;  // GET serves HEAD too
@@ -17,6 +25,7 @@ struct Route {
   HttpResponse (*handler)(const HttpRequest&, const Api&);
   bool open = false;     // needs no key
   bool control = false;  // answered even when the connections are used up
+  RouteBody body = RouteBody::kJson;
 };
 
 namespace {
@@ -31,6 +40,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/readyz", get_health, kOpen, kControl},
     {"GET", "/metrics", get_metrics, !kOpen, kControl},
     {"GET", "/props", get_props},
+    {"GET", "/logs", get_logs},
     {"GET", "/v1/models", get_models},
     {"GET", "/v1/models/*", get_model},
     {"POST", "/v1/chat/completions", post_chat_completions},
@@ -48,9 +58,20 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/cache/fork", post_cache_fork},
     {"GET", "/v1/sessions", get_sessions, !kOpen, kControl},
     {"GET", "/v1/sessions/*", get_session_state},
-    {"PUT", "/v1/sessions/*", put_session_state},
+    {"PUT", "/v1/sessions/*", put_session_state, !kOpen, !kControl, RouteBody::kBytes},
     {"DELETE", "/v1/sessions/*", delete_session},
     {"GET", "/v1/generation/status", get_generation_status, !kOpen, kControl},
+    {"POST", "/lm", post_lm},
+    {"POST", "/synth", post_synth, !kOpen, !kControl, RouteBody::kUpload},
+    {"POST", "/understand", post_understand, !kOpen, !kControl, RouteBody::kUpload},
+    {"POST", "/vae", post_vae, !kOpen, !kControl, RouteBody::kUpload},
+    {"GET", "/job", get_job, !kOpen, kControl},
+    {"POST", "/job", post_job, !kOpen, kControl, RouteBody::kNone},
+    {"POST", "/props/refresh", post_props_refresh, !kOpen, !kControl, RouteBody::kNone},
+    {"GET", "/v1/jobs", get_jobs, !kOpen, kControl},
+    {"GET", "/v1/jobs/*", get_one_job, !kOpen, kControl},
+    {"DELETE", "/v1/jobs/*", delete_job, !kOpen, kControl},
+    {"POST", "/v1/audio/generations", post_audio_generations},
 };
 
 bool matches(std::string_view pattern, std::string_view path) {
@@ -60,10 +81,6 @@ bool matches(std::string_view pattern, std::string_view path) {
 }
 
 // What is put here is bytes, not JSON.
-bool route_takes_bytes(const Route& route) {
-  return route.method == "PUT";
-}
-
 std::string allowed_methods(std::string_view path) {
   std::string list;
   for (const Route& route : kRoutes) {
@@ -91,8 +108,9 @@ bool route_reads_body(const Route& route) {
   return route.method == "POST" || route.method == "PUT";
 }
 
-std::size_t route_body_limit(const Route& route, const HttpLimits& limits) {
-  return route_takes_bytes(route) ? limits.max_state_bytes : limits.max_body_bytes;
+std::size_t route_body_limit(const Route& route, const HttpRequest& request, const HttpLimits& limits) {
+  if (route.body == RouteBody::kBytes) return limits.max_state_bytes;
+  return route.body == RouteBody::kUpload && request.multipart ? limits.max_upload_bytes : limits.max_body_bytes;
 }
 
 Router::Router(const Api& api, bool check_host)
@@ -105,13 +123,17 @@ HeaderList Router::common_headers(const HttpRequest& request) const {
   return headers;
 }
 
-std::optional<HttpResponse> Router::check_body_headers(const Route& route, const HttpRequest& request) const {
+std::optional<HttpResponse> Router::check_body_headers(const HttpRequest& request, const Route& route) const {
   // A page of another origin can send a body without a type and without asking first, but not without Origin.
   const bool typed = request.has_header("Content-Type");
-  const bool bytes = route_takes_bytes(route);
+  const bool form = route.body == RouteBody::kUpload && request.multipart;
+  const bool no_matter = route.body == RouteBody::kNone && !request.multipart;
+  const bool bytes = route.body == RouteBody::kBytes;
+  if ((form || no_matter) && !cors_.may_send_form(request))
+    return protocol_error(403, "pages of this origin may not send that (see --cors-origins)", "origin_not_allowed");
   const std::string_view type = request.header("Content-Type");
   const bool right_type = bytes ? equals_ignoring_case(type, "application/octet-stream") : is_json_type(type);
-  if (typed ? !right_type : request.has_header("Origin"))
+  if (!form && !no_matter && (typed ? !right_type : request.has_header("Origin")))
     return protocol_error(415,
                           fmt::format("the body must be sent as Content-Type: {}",
                                       bytes ? "application/octet-stream" : "application/json (UTF-8)"),
@@ -120,7 +142,7 @@ std::optional<HttpResponse> Router::check_body_headers(const Route& route, const
       !coding.empty() && !equals_ignoring_case(coding, "identity"))
     return protocol_error(415, "compressed bodies are not supported", "unsupported_content_encoding");
   const std::string_view length = request.header("Content-Length");
-  const std::size_t most = route_body_limit(route, api_.options.limits);
+  const std::size_t most = route_body_limit(route, request, api_.options.limits);
   uint64_t n_bytes = 0;
   const auto [end, fault] = std::from_chars(length.data(), length.data() + length.size(), n_bytes);
   if (!length.empty() && (fault == std::errc::result_out_of_range || n_bytes > most)) return body_too_large(most);
@@ -161,7 +183,7 @@ Router::Gate Router::gate(const HttpRequest& request, bool reserved) const {
     return {nullptr, std::move(denied)};
   }
   if (route_reads_body(*route))
-    if (auto refused = check_body_headers(*route, request)) return {nullptr, std::move(refused)};
+    if (auto refused = check_body_headers(request, *route)) return {nullptr, std::move(refused)};
   return {route, std::nullopt};
 }
 

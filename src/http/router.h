@@ -38,7 +38,7 @@ class Router {
   KeyRing& keys() { return keys_; }
 
  private:
-  std::optional<HttpResponse> check_body_headers(const Route& route, const HttpRequest& request) const;
+  std::optional<HttpResponse> check_body_headers(const HttpRequest& request, const Route& route) const;
 
   const Api api_;
   const bool check_host_;
@@ -47,6 +47,6 @@ class Router {
 };
 
 bool route_reads_body(const Route& route);
-std::size_t route_body_limit(const Route& route, const HttpLimits& limits);
+std::size_t route_body_limit(const Route& route, const HttpRequest& request, const HttpLimits& limits);
 
 }  // namespace hocket

@@ -6,12 +6,14 @@
 #include <httplib.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <thread>
 
 #include "base/log.h"
 #include "base/random_id.h"
+#include "http/body_intake.h"
 #include "http/connection.h"
 #include "http/error_reply.h"
 #include "http/ids.h"
@@ -115,16 +117,23 @@ void put(HttpResponse from, httplib::Response& to) {
   }
   // The library writes the head before it first calls the provider, and the provider writes the whole stream in one
   // call.
-  auto provider = [stream = std::move(from.stream), connection = t_connection](size_t, httplib::DataSink& sink) {
+  const std::optional<std::size_t> n_bytes = from.stream_bytes;
+  auto provider = [stream = std::move(from.stream), connection = t_connection, n_bytes](httplib::DataSink& sink) {
     StreamLink link(*connection, sink);
     stream(link);
-    if (link.ok()) sink.done();
+    if (link.ok() && !n_bytes) sink.done();
     return link.ok();
   };
+  if (n_bytes) {
+    to.set_content_provider(*n_bytes, from.content_type,
+                            [provider](size_t, size_t, httplib::DataSink& sink) { return provider(sink); });
+    return;
+  }
+  const auto open_ended = [provider](size_t, httplib::DataSink& sink) { return provider(sink); };
   if (t_connection->http10)
-    to.set_content_provider(from.content_type, std::move(provider));
+    to.set_content_provider(from.content_type, open_ended);
   else
-    to.set_chunked_content_provider(from.content_type, std::move(provider));
+    to.set_chunked_content_provider(from.content_type, open_ended);
 }
 
 // One listening socket.
@@ -137,7 +146,8 @@ class Listener final : public httplib::Server {
     new_task_queue = [most] { return new ThreadPerConnection(most); };
     set_keep_alive_max_count(kRequestsPerConnection);
     set_keep_alive_timeout(std::chrono::duration_cast<std::chrono::seconds>(limits.keep_alive).count());
-    set_payload_max_length(std::max(limits.max_body_bytes, limits.max_state_bytes));  // each route has its own limit
+    // Each route has its own limit.
+    set_payload_max_length(std::max({limits.max_body_bytes, limits.max_upload_bytes, limits.max_state_bytes}));
     // Without SO_REUSEPORT: two servers on one port would share its connections at random.
     set_socket_options([](socket_t socket) { httplib::set_socket_opt(socket, SOL_SOCKET, SO_REUSEADDR, 1); });
     set_tcp_nodelay(!is_unix_path(host_));
@@ -219,18 +229,21 @@ void Listener::set_handlers() {
   const auto with_body = [this](const httplib::Request&, httplib::Response& response,
                                 const httplib::ContentReader& read) {
     Connection& connection = *t_connection;
-    const std::size_t most = route_body_limit(*connection.route, core_.options.limits);
-    bool too_large = false;
-    const bool complete = read([&](const char* bytes, size_t n) {
-      too_large = n > most - connection.request.body.size();
-      if (!too_large) connection.request.body.append(bytes, n);
-      return !too_large;
-    });
-    if (too_large) {
-      connection.closing = true;
-      put(body_too_large(most), response);
-    } else if (complete) {
+    const HttpLimits& limits = core_.options.limits;
+    BodyIntake intake(connection.request, limits, route_body_limit(*connection.route, connection.request, limits));
+    // The library reads a body in parts whenever its type says so; the router let only such routes through.
+    const bool complete = connection.request.multipart
+                              ? read(
+                                    [&](const httplib::FormData& part) {
+                                      return intake.begin_part(part.name, part.filename, part.content_type);
+                                    },
+                                    [&](const char* bytes, size_t n) { return intake.take_of_part({bytes, n}); })
+                              : read([&](const char* bytes, size_t n) { return intake.take({bytes, n}); });
+    if (complete) {
       put(core_.router.answer(*connection.route, connection.request), response);
+    } else if (auto fault = intake.fault()) {
+      connection.closing = true;
+      put(std::move(*fault), response);
     } else if (response.status != 413) {
       connection.closing = true;
       put(connection.io.timed_out() ? protocol_error(408, "the request body did not arrive in time", "request_timeout")
@@ -243,11 +256,14 @@ void Listener::set_handlers() {
   // What the library refuses by itself has no body yet.
   set_error_handler([this](const httplib::Request&, httplib::Response& response) {
     if (!response.body.empty() || response.content_provider_) return;
-    HttpResponse error =
-        response.status == 413
-            ? body_too_large(t_connection->route ? route_body_limit(*t_connection->route, core_.options.limits)
-                                                 : core_.options.limits.max_body_bytes)
-            : protocol_error(response.status, httplib::status_message(response.status), "bad_request");
+    const auto most = [&] {
+      const Connection& connection = *t_connection;
+      const HttpLimits& limits = core_.options.limits;
+      return connection.route ? route_body_limit(*connection.route, connection.request, limits) : limits.max_body_bytes;
+    };
+    HttpResponse error = response.status == 413
+                             ? body_too_large(most())
+                             : protocol_error(response.status, httplib::status_message(response.status), "bad_request");
     put(std::move(error), response);
   });
   set_post_routing_handler([this](const httplib::Request&, httplib::Response& response) {
@@ -270,9 +286,10 @@ void Listener::begin_request(Connection& connection, httplib::Request& request) 
   HttpRequest& mine = connection.request;
   mine.method = request.method;
   mine.path = std::exchange(request.path, std::string("/"));
-  for (const auto& [name, value] : request.params) mine.query.emplace_back(name, value);
   request.ranges.clear();  // no response here is a part of something
   for (const auto& [name, value] : request.headers) mine.headers.emplace_back(name, value);
+  for (const auto& [name, value] : request.params) mine.query.emplace_back(name, value);
+  mine.multipart = request.is_multipart_form_data();
   const std::string_view id = mine.header("X-Request-Id");
   mine.request_id = acceptable_request_id(id) ? std::string(id) : random_id();
 }
@@ -343,8 +360,8 @@ bool Listener::process_and_close_socket(socket_t socket) {
 
 class HttpServer final : public Server {
  public:
-  HttpServer(ServerOptions options, ServiceHost& host, bool loopback, ServerFiles files)
-      : core_(std::move(options), host, loopback, std::move(files)) {}
+  HttpServer(ServerOptions options, ServiceHost& host, MusicService* music, bool loopback, ServerFiles files)
+      : core_(std::move(options), host, music, loopback, std::move(files)) {}
   ~HttpServer() override { stop(std::chrono::milliseconds(0)); }
 
   Result<void> listen();
@@ -404,10 +421,14 @@ Result<void> HttpServer::listen() {
 void HttpServer::stop(std::chrono::milliseconds drain) {
   const std::lock_guard lock(stop_mutex_);
   if (std::exchange(stopped_, true)) return;
+  const auto began = Clock::now();
   for (auto& listener : listeners_) listener->close_socket();
   core_.begin_stop();
   if (core_.host.state() == ServiceHost::State::kReady)
     if (const auto service = core_.host.service()) (*service)->drain(drain);
+  if (core_.music)
+    core_.music->stop(std::max(drain - std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began),
+                               std::chrono::milliseconds(0)));
   core_.table.wait_until_empty(kCloseGrace);
   core_.table.shut_down_all();
   for (auto& listener : listeners_) listener->join();
@@ -415,11 +436,11 @@ void HttpServer::stop(std::chrono::milliseconds drain) {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::start(ServerOptions options, ServiceHost& host) {
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options, ServiceHost& host, MusicService* music) {
   TRY(check_listen_options(options));
   const bool loopback = listens_locally(options);
   TRY_ASSIGN(ServerFiles files, ServerFiles::open(options));
-  auto server = std::make_unique<HttpServer>(std::move(options), host, loopback, std::move(files));
+  auto server = std::make_unique<HttpServer>(std::move(options), host, music, loopback, std::move(files));
   TRY(server->listen());
   return std::unique_ptr<Server>(std::move(server));
 }

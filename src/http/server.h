@@ -6,7 +6,7 @@
 //
 // A thread a connection, so that streams and slow clients never keep a health or control call waiting.
 //
-// Owns     listening sockets, connection threads. Borrows the host, which must outlive it.
+// Owns     listening sockets, connection threads. Borrows the services, which must outlive it.
 // Threads  every method from any thread.
 // Errors   start(): kInvalid for an address that other machines reach without a key (param "host") or for options that
 //          do not fit together, kIo when an address cannot be bound or a certificate, key or metrics log not opened.
@@ -20,6 +20,7 @@
 
 #include "base/result.h"
 #include "engine/chat_service.h"
+#include "engine/music_service.h"
 #include "http/options.h"
 
 namespace hocket {
@@ -27,7 +28,8 @@ namespace hocket {
 class Server {
  public:
   // Listens when it returns; requests that need the model are answered 503 until the host is ready.
-  static Result<std::unique_ptr<Server>> start(ServerOptions options, ServiceHost& host);
+  // `music` nullptr: its endpoints say that there is none.
+  static Result<std::unique_ptr<Server>> start(ServerOptions options, ServiceHost& host, MusicService* music = nullptr);
   virtual ~Server() = default;  // stop() without waiting for running replies
 
   virtual int port() const = 0;  // 0 for a unix socket

@@ -21,13 +21,14 @@ Result<ServerFiles> ServerFiles::open(const ServerOptions& options) {
   return files;
 }
 
-ServerCore::ServerCore(ServerOptions o, ServiceHost& h, bool check_host, ServerFiles files)
+ServerCore::ServerCore(ServerOptions o, ServiceHost& h, MusicService* m, bool check_host, ServerFiles files)
     : options(std::move(o)),
       host(h),
+      music(m),
       metrics_log(std::move(files.metrics_log)),
       table(options.limits),
       stats(table),
-      router(Api{options, h, stats, metrics_log.get()}, check_host),
+      router(Api{options, h, stats, metrics_log.get(), m}, check_host),
       stop_fd(eventfd(0, EFD_CLOEXEC)),
       tls_(std::move(files.tls)) {}
 

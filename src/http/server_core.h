@@ -1,6 +1,6 @@
 // http/server_core.h: what all listeners and connections of one server share.
 //
-// Owns     options, open files, the table of connections, the router. Borrows the host.
+// Owns     options, open files, the table of connections, the router. Borrows the services.
 // Threads  any.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "engine/chat_service.h"
+#include "engine/music_service.h"
 #include "http/connection_table.h"
 #include "http/metrics_log.h"
 #include "http/options.h"
@@ -27,7 +28,8 @@ struct ServerFiles {
 
 class ServerCore {
  public:
-  ServerCore(ServerOptions o, ServiceHost& h, bool check_host, ServerFiles files);
+  // `m` nullptr: no music.
+  ServerCore(ServerOptions o, ServiceHost& h, MusicService* m, bool check_host, ServerFiles files);
   ~ServerCore();
 
   // See Server::reload().
@@ -38,6 +40,7 @@ class ServerCore {
   // In this order: later members borrow earlier ones.
   const ServerOptions options;
   ServiceHost& host;
+  MusicService* const music;
   const std::unique_ptr<MetricsLog> metrics_log;
   ConnectionTable table;
   ServerStats stats;

@@ -6,6 +6,9 @@
 #include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <thread>
+
+#include "base/log_tail.h"
 
 namespace hocket {
 namespace {
@@ -36,6 +39,24 @@ TEST(Log, ReopensItsFileAfterARotation) {
   EXPECT_NE(now.find(R"("message":"third \"quoted\"\u000a"})"), std::string::npos) << now;
   std::remove(path.c_str());
   std::remove((path + ".1").c_str());
+}
+
+TEST(Log, RemembersItsLastLines) {
+  const auto all = log_lines_after(0, std::chrono::milliseconds(0));
+  const uint64_t before = all.empty() ? 0 : all.back().number;
+  EXPECT_TRUE(log_lines_after(before, std::chrono::milliseconds(1)).empty());
+  std::thread writer([] { log_info("one\nline"); });
+  const auto one = log_lines_after(before, std::chrono::seconds(20));
+  writer.join();
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_EQ(one[0].number, before + 1);
+  EXPECT_NE(one[0].text.find("line"), std::string::npos);
+  EXPECT_EQ(one[0].text.find('\n'), std::string::npos);
+  for (int i = 0; i < 600; ++i) log_info("{}", i);
+  const auto many = log_lines_after(0, std::chrono::milliseconds(0));
+  ASSERT_EQ(many.size(), 512U);
+  EXPECT_EQ(many.back().number, before + 601);
+  EXPECT_NE(many.back().text.find("599"), std::string::npos);
 }
 
 TEST(Log, AFileThatCannotBeWrittenIsAnError) {

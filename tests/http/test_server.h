@@ -17,10 +17,11 @@ namespace hocket {
 class TestServer {
  public:
   explicit TestServer(ServerOptions options = {},
-                      std::shared_ptr<FakeChatService> fake = std::make_shared<FakeChatService>())
+                      std::shared_ptr<FakeChatService> fake = std::make_shared<FakeChatService>(),
+                      MusicService* music = nullptr)
       : service(std::move(fake)), host(service) {
     options.port = 0;
-    auto started = Server::start(std::move(options), host);
+    auto started = Server::start(std::move(options), host, music);
     if (!started) {
       ADD_FAILURE() << started.error().message;
       std::abort();

@@ -15,6 +15,7 @@ HttpResponse get_livez(const HttpRequest& request, const Api& api);
 HttpResponse get_health(const HttpRequest& request, const Api& api);
 HttpResponse get_metrics(const HttpRequest& request, const Api& api);
 HttpResponse get_props(const HttpRequest& request, const Api& api);
+HttpResponse get_logs(const HttpRequest& request, const Api& api);
 
 HttpResponse post_chat_completions(const HttpRequest& request, const Api& api);
 HttpResponse post_completions(const HttpRequest& request, const Api& api);
@@ -38,5 +39,19 @@ HttpResponse get_session_state(const HttpRequest& request, const Api& api);  // 
 HttpResponse put_session_state(const HttpRequest& request, const Api& api);  // the same
 HttpResponse delete_session(const HttpRequest& request, const Api& api);     // path: /v1/sessions/{id}
 HttpResponse get_generation_status(const HttpRequest& request, const Api& api);
+
+// Music in the protocol of acestep.cpp: a request becomes a job, whose result is asked for later.
+HttpResponse post_lm(const HttpRequest& request, const Api& api);
+HttpResponse post_synth(const HttpRequest& request, const Api& api);
+HttpResponse post_understand(const HttpRequest& request, const Api& api);
+HttpResponse post_vae(const HttpRequest& request, const Api& api);
+HttpResponse get_job(const HttpRequest& request, const Api& api);   // /job?id=…[&result=1]
+HttpResponse post_job(const HttpRequest& request, const Api& api);  // /job?id=…&cancel=1
+HttpResponse post_props_refresh(const HttpRequest& request, const Api& api);
+// The same jobs file by file.
+HttpResponse get_jobs(const HttpRequest& request, const Api& api);
+HttpResponse get_one_job(const HttpRequest& request, const Api& api);  // /v1/jobs/{id}, /v1/jobs/{id}/files/{n}
+HttpResponse delete_job(const HttpRequest& request, const Api& api);   // /v1/jobs/{id}
+HttpResponse post_audio_generations(const HttpRequest& request, const Api& api);
 
 }  // namespace hocket

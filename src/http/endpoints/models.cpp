@@ -9,12 +9,16 @@
 namespace hocket {
 HttpResponse get_models(const HttpRequest& request, const Api& api) {
   const auto service = api.host.service();
-  if (!service) return error_response(service.error());
-  const ServiceInfo& info = (*service)->info();
+  const bool music_only = !service && service.error().reason == "model_not_found" && api.music;
+  if (!service && !music_only) return error_response(service.error());
   Json list = Json::object();
   list["object"] = "list";
   list["data"] = Json::array();
-  list["data"].push_back(model_json(info, info.model_id));
+  if (service) list["data"].push_back(model_json((*service)->info(), (*service)->info().model_id));
+  if (api.music)
+    for (const std::string& name : api.music->inventory().dit)
+      list["data"].push_back(
+          {{"id", name}, {"object", "model"}, {"created", 0}, {"owned_by", "hocket"}, {"meta", {{"kind", "music"}}}});
   HttpResponse response;
   response.body = dump_json(list);
   return response;

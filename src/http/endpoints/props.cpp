@@ -2,6 +2,7 @@
 
 #include "http/endpoints/endpoints.h"
 #include "http/error_reply.h"
+#include "http/music_json.h"
 #include "http/service_json.h"
 
 namespace hocket {
@@ -23,9 +24,14 @@ Json limits_json(const HttpLimits& limits) {
 
 HttpResponse get_props(const HttpRequest& request, const Api& api) {
   const auto service = api.host.service();
-  if (!service) return error_response(service.error());
-  const ServiceInfo& info = (*service)->info();
-  Json json = service_json(info);
+  // A server for music alone still has something to tell.
+  const bool music_only = !service && service.error().reason == "model_not_found" && api.music;
+  if (!service && !music_only) return error_response(service.error());
+  Json json = service ? service_json((*service)->info()) : Json::object();
+  if (api.music) {
+    json["version"] = api.options.build_info;
+    add_music_props(json, *api.music);
+  }
   json["build_info"] = api.options.build_info;
   json["limits"] = limits_json(api.options.limits);
   HttpResponse response;
