@@ -135,6 +135,7 @@ class SessionStore {
   };
 
   explicit SessionStore(SessionStoreOptions options);
+  static Error no_room();
   Result<void> take_in(SessionFolder::Contents contents);
 
   // ---- the writer
