@@ -8,10 +8,6 @@
 
 namespace hocket {
 
-HttpResponse body_too_large(std::size_t most) {
-  return protocol_error(413, fmt::format("the body is larger than {} bytes", most), "request_too_large");
-}
-
 bool BodyIntake::refuse(HttpResponse response) {
   fault_ = std::move(response);
   return false;

@@ -37,6 +37,4 @@ class BodyIntake {
   std::optional<HttpResponse> fault_;
 };
 
-HttpResponse body_too_large(std::size_t most);
-
 }  // namespace hocket

@@ -80,7 +80,6 @@ bool matches(std::string_view pattern, std::string_view path) {
   return path.size() > pattern.size() && path.starts_with(pattern);
 }
 
-// What is put here is bytes, not JSON.
 std::string allowed_methods(std::string_view path) {
   std::string list;
   for (const Route& route : kRoutes) {
