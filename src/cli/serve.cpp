@@ -57,11 +57,12 @@ int print_contexts(const ServiceOptions& options) {
   return 0;
 }
 
-void announce(const Server& server, const ServiceInfo& info, bool needs_key) {
+// `info` nullptr: there is no language model.
+void announce(const Server& server, const ServiceInfo* info, bool needs_key) {
   const std::vector<std::string> urls = server.urls();
   const std::string url = urls.empty() ? "" : urls.front();
   const std::string unix_prefix = "unix:";
-  const std::string path = "/v1/chat/completions";
+  const std::string path = info ? "/v1/chat/completions" : "/v1/audio/generations";
   const std::string key = needs_key ? " -H \"Authorization: Bearer $HOCKET_API_KEY\"" : "";
   std::string target = url + path;
   if (url.compare(0, unix_prefix.size(), unix_prefix) == 0) {
@@ -69,11 +70,17 @@ void announce(const Server& server, const ServiceInfo& info, bool needs_key) {
   } else if (url.compare(0, 6, "https:") == 0) {
     target = "-k " + target;  // the certificate is hardly one for this address
   }
-  fmt::print("hocket ready on {} (model {})\n", fmt::join(urls, " and "), info.model_id);
+  fmt::print("hocket ready on {} ({})\n", fmt::join(urls, " and "), info ? "model " + info->model_id : "music");
+  if (!info) {
+    fmt::print("  curl {}{} -H 'Content-Type: application/json' -d '{{\"prompt\": \"calm piano\"}}' -o song.mp3\n",
+               target, key);
+    std::fflush(stdout);
+    return;
+  }
   fmt::print(
       "  curl {}{} -H 'Content-Type: application/json' \\\n"
       "    -d '{{\"model\": \"{}\", \"messages\": [{{\"role\": \"user\", \"content\": \"Say hello.\"}}]}}'\n",
-      target, key, info.model_id);
+      target, key, info->model_id);
   std::fflush(stdout);
 }
 
@@ -110,11 +117,35 @@ void shut_down(Server& server, milliseconds limit, SignalWait& signals) {
   worker.join();
 }
 
+// Tells what is there and what it cannot do; kNotFound when it can do nothing.
+Result<void> look_at_music(const MusicService& music, const std::string& folder) {
+  const MusicInventory found = music.inventory();
+  log_info("music models: {} language model(s), {} text encoder(s), {} transformer(s), {} VAE(s), {} adapter(s)",
+           found.lm.size(), found.text_encoder.size(), found.dit.size(), found.vae.size(), found.adapters.size());
+  bool any = false;
+  for (const MusicTask task : {MusicTask::kCompose, MusicTask::kSynth, MusicTask::kUnderstand, MusicTask::kVae}) {
+    const auto able = music.ready(task);
+    if (!able) log_warn("{}", able.error().message);
+    any = any || able.ok();
+  }
+  if (any) return {};
+  return Error(ErrorCode::kNotFound, fmt::format("{} holds no set of music models that can do anything", folder),
+               "--music-models");
+}
+
 int serve_until_signal(const ServeFlags& flags, const ServiceOptions& service_options, ServerOptions server_options) {
   SignalWait signals;
   const bool needs_key = !server_options.api_keys.empty();
-  const std::unique_ptr<ServiceHost> host = ServiceHost::start(service_options);
-  auto server = Server::start(std::move(server_options), *host);
+  std::shared_ptr<MusicService> music;
+  if (flags.music.enabled()) {
+    auto opened = MusicService::open(flags.music.service());
+    if (!opened) return report_failure(opened.error());
+    music = std::move(*opened);
+    if (const auto able = look_at_music(*music, flags.music.models); !able) return report_failure(able.error());
+  }
+  const std::unique_ptr<ServiceHost> host =
+      flags.serves_chat() ? ServiceHost::start(service_options) : ServiceHost::none();
+  auto server = Server::start(std::move(server_options), *host, music.get());
   if (!server) {
     const Error& error = server.error();
     return error.code == ErrorCode::kInvalid ? usage_failure(error.message) : report_failure(error);
@@ -133,8 +164,8 @@ int serve_until_signal(const ServeFlags& flags, const ServiceOptions& service_op
     }
     if (announced || host->state() == ServiceHost::State::kLoading) continue;
     const auto service = host->service();
-    if (!service) return report_failure(service.error());
-    announce(**server, (*service)->info(), needs_key);
+    if (!service && flags.serves_chat()) return report_failure(service.error());
+    announce(**server, service ? &(*service)->info() : nullptr, needs_key);
     announced = true;
   }
 }
@@ -145,7 +176,7 @@ int serve(const ServeFlags& flags, const CLI::App& app) {
     fmt::print("{}", print_config(app));
     return 0;
   }
-  const auto service_options = flags.service();
+  const auto service_options = flags.serves_chat() ? flags.service() : Result<ServiceOptions>(ServiceOptions());
   if (!service_options) return report_failure(service_options.error());
   auto server_options = flags.server();
   if (!server_options) return report_failure(server_options.error());
@@ -154,6 +185,8 @@ int serve(const ServeFlags& flags, const CLI::App& app) {
     return 0;
   }
   if (const auto configured = configure_log(flags.log()); !configured) return report_failure(configured.error());
+  if ((flags.plan || flags.list_contexts) && !flags.serves_chat())
+    return usage_failure("--plan and --list-contexts are about a language model: give -m FILE");
   if (flags.plan) return print_plan(*service_options);
   if (flags.list_contexts) return print_contexts(*service_options);
   return serve_until_signal(flags, *service_options, std::move(*server_options));

@@ -200,6 +200,7 @@ void add_serve_flags(CLI::App& app, ServeFlags& flags) {
       ->check(mib_range)
       ->capture_default_str()
       ->group(sessions);
+  add_music_serve_flags(app, flags.music);
   add_draft_flags(app, flags.model);
   add_sampling_flags(app, flags.defaults);
 

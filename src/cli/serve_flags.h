@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "cli/model_flags.h"
+#include "cli/music_serve_flags.h"
 #include "engine/chat_service.h"
 #include "http/options.h"
 
@@ -54,7 +55,10 @@ struct ServeFlags {
   bool check_config = false;
   bool print_config = false;
   GenerationParams defaults;
+  MusicServeFlags music;
 
+  // A server for music needs no language model.
+  bool serves_chat() const { return !model.path.empty() || !music.enabled(); }
   // kInvalid names the flag; kIo for files that cannot be read.
   Result<ServiceOptions> service() const;
   Result<ServerOptions> server() const;

@@ -19,11 +19,14 @@ READY = re.compile(r"hocket ready on (http://\S+)")
 
 class RunningServer:
     def __init__(self, *arguments, model=None):
-        binary, model = os.environ.get("HOCKET_BINARY"), model or os.environ.get("HOCKET_TEST_SMOLLM2")
-        if not binary or not model:
+        """model: a file; None: the real one; False: a server without a language model."""
+        binary = os.environ.get("HOCKET_BINARY")
+        model = os.environ.get("HOCKET_TEST_SMOLLM2") if model is None else model
+        if not binary or model is None:
             pytest.skip("HOCKET_BINARY and HOCKET_TEST_SMOLLM2 are not set")
-        command = [binary, "serve", "-m", model, "--port", "0", *arguments]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        command = [binary, "serve", *(["-m", model] if model else []), "--port", "0", *arguments]
+        clean = {k: v for k, v in os.environ.items() if model or k != "HOCKET_MODEL"}
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean)
         self.url = None
         ready = threading.Event()
 
