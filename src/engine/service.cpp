@@ -4,19 +4,14 @@
 
 #include <algorithm>
 #include <future>
-#include <random>
 #include <utility>
 
 #include "base/log.h"
+#include "base/random_id.h"
 #include "engine/queued_reply.h"
 
 namespace hocket {
 namespace {
-
-std::string random_id(const char* prefix) {
-  std::random_device source;
-  return fmt::format("{}{:08x}{:08x}{:08x}{:08x}", prefix, source(), source(), source(), source());
-}
 
 Clock::time_point after(Clock::time_point from, double limit_ms) {
   constexpr double kLongest = 1e12;  // some 30 years
@@ -138,7 +133,7 @@ LocalChatService::~LocalChatService() {
 
 std::shared_ptr<JobControl> LocalChatService::make_control(std::string id, const char* prefix) const {
   auto control = std::make_shared<JobControl>();
-  control->id = id.empty() ? random_id(prefix) : std::move(id);
+  control->id = id.empty() ? prefix + random_id() : std::move(id);
   return control;
 }
 

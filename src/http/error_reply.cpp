@@ -91,6 +91,10 @@ HttpResponse error_response(const Error& error) {
   return response;
 }
 
+HttpResponse respond(Result<HttpResponse> response) {
+  return response ? std::move(*response) : error_response(response.error());
+}
+
 HttpResponse body_too_large(std::size_t most) {
   return protocol_error(413, fmt::format("the body is larger than {} bytes", most), "request_too_large");
 }

@@ -23,10 +23,12 @@ Json error_body(const Error& error);
 
 // With Retry-After where waiting helps, and x-should-retry: false where a retry would be wrong.
 HttpResponse error_response(const Error& error);
+// The response, or that of its error.
+HttpResponse respond(Result<HttpResponse> response);
 
 // Errors of HTTP itself: 404, 405, 413, …; `code` "" is null.
+HttpResponse protocol_error(int status, std::string_view message, std::string_view code, std::string_view param = {});
 // 413 for a body of more than so many bytes.
 HttpResponse body_too_large(std::size_t most);
-HttpResponse protocol_error(int status, std::string_view message, std::string_view code, std::string_view param = {});
 
 }  // namespace hocket

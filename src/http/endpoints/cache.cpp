@@ -83,13 +83,11 @@ Json sessions_json(const SessionStats& stats) {
 }  // namespace
 
 HttpResponse post_cache_clear(const HttpRequest& request, const Api& api) {
-  auto response = clear(request, api);
-  return response ? std::move(*response) : error_response(response.error());
+  return respond(clear(request, api));
 }
 
 HttpResponse post_cache_fork(const HttpRequest& request, const Api& api) {
-  auto response = fork(request, api);
-  return response ? std::move(*response) : error_response(response.error());
+  return respond(fork(request, api));
 }
 
 HttpResponse get_cache_status(const HttpRequest& request, const Api& api) {

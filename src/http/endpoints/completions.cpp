@@ -24,8 +24,7 @@ Result<HttpResponse> answer(const HttpRequest& request, const Api& api) {
 }  // namespace
 
 HttpResponse post_completions(const HttpRequest& request, const Api& api) {
-  auto response = answer(request, api);
-  return response ? std::move(*response) : error_response(response.error());
+  return respond(answer(request, api));
 }
 
 }  // namespace hocket

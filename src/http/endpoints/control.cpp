@@ -62,8 +62,7 @@ HttpResponse control(const HttpRequest& request, const Api& api, bool with_seque
     response.body = dump_json(Json::object({{"request_id", named.id}, {done, true}}));
     return response;
   };
-  auto response = answer();
-  return response ? std::move(*response) : error_response(response.error());
+  return respond(answer());
 }
 
 }  // namespace

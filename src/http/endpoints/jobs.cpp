@@ -16,10 +16,6 @@ HttpResponse json_response(const Json& json) {
   return response;
 }
 
-HttpResponse respond(Result<HttpResponse> response) {
-  return response ? *std::move(response) : error_response(response.error());
-}
-
 Result<std::string> job_id(const HttpRequest& request) {
   const std::string* id = request.query_value("id");
   if (!id || id->empty()) return Error(ErrorCode::kInvalid, "Missing id parameter", "id");

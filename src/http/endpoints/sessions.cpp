@@ -40,10 +40,6 @@ Result<SessionName> read_name(const HttpRequest& request, std::string_view end) 
   return SessionName{std::move(tenant), std::string(id)};
 }
 
-HttpResponse answer(Result<HttpResponse> response) {
-  return response ? std::move(*response) : error_response(response.error());
-}
-
 Result<HttpResponse> list(const HttpRequest& request, const Api& api) {
   TRY_ASSIGN(const auto service, api.host.service());
   TRY_ASSIGN(const std::string tenant, read_tenant(request));
@@ -101,19 +97,19 @@ Result<HttpResponse> import_state(const HttpRequest& request, const Api& api) {
 }  // namespace
 
 HttpResponse get_sessions(const HttpRequest& request, const Api& api) {
-  return answer(list(request, api));
+  return respond(list(request, api));
 }
 
 HttpResponse delete_session(const HttpRequest& request, const Api& api) {
-  return answer(drop(request, api));
+  return respond(drop(request, api));
 }
 
 HttpResponse get_session_state(const HttpRequest& request, const Api& api) {
-  return answer(export_state(request, api));
+  return respond(export_state(request, api));
 }
 
 HttpResponse put_session_state(const HttpRequest& request, const Api& api) {
-  return answer(import_state(request, api));
+  return respond(import_state(request, api));
 }
 
 }  // namespace hocket

@@ -103,20 +103,16 @@ Result<HttpResponse> apply_template(const HttpRequest& request, const Api& api) 
   return json_response(Json::object({{"prompt", prompt}}));
 }
 
-HttpResponse finish(Result<HttpResponse> response) {
-  return response ? std::move(*response) : error_response(response.error());
-}
-
 }  // namespace
 
 HttpResponse post_tokenize(const HttpRequest& request, const Api& api) {
-  return finish(tokenize(request, api));
+  return respond(tokenize(request, api));
 }
 HttpResponse post_detokenize(const HttpRequest& request, const Api& api) {
-  return finish(detokenize(request, api));
+  return respond(detokenize(request, api));
 }
 HttpResponse post_apply_template(const HttpRequest& request, const Api& api) {
-  return finish(apply_template(request, api));
+  return respond(apply_template(request, api));
 }
 
 }  // namespace hocket

@@ -13,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <random>
 #include <set>
 #include <system_error>
 
@@ -95,11 +94,6 @@ Result<void> make_folder(const std::filesystem::path& path) {
 }
 
 }  // namespace
-
-std::string new_blob_name() {
-  std::random_device source;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", source(), source(), source(), source());
-}
 
 Result<std::pair<std::unique_ptr<SessionFolder>, SessionFolder::Contents>> SessionFolder::open(
     const std::filesystem::path& given) {

@@ -53,8 +53,6 @@ struct IndexChange {
   std::vector<std::string> dead_states;  // that no session has any more
 };
 
-std::string new_blob_name();
-
 class SessionFolder {
  public:
   struct Contents {

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random_id.h"
 
 namespace hocket {
 namespace {
@@ -173,7 +174,7 @@ Result<void> SessionStore::put(const SessionName& name, std::vector<SessionState
   States fresh;
   for (SessionState& state : states) {
     auto blob = std::make_shared<Blob>();
-    blob->record = {new_blob_name(), encoded_bytes(state), state.key};
+    blob->record = {random_id(), encoded_bytes(state), state.key};
     blob->record.key.has_row = !state.row.empty();
     state.key.has_row = blob->record.key.has_row;
     blob->ram = std::make_shared<const SessionState>(std::move(state));
