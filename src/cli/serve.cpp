@@ -2,16 +2,19 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/config_file.h"
 #include "cli/serve_flags.h"
+#include "cli/service_manager.h"
 #include "cli/signals.h"
 #include "http/server.h"
 
@@ -57,12 +60,12 @@ int print_contexts(const ServiceOptions& options) {
   return 0;
 }
 
-// `info` nullptr: there is no language model.
-void announce(const Server& server, const ServiceInfo* info, bool needs_key) {
+// `models` empty: there is no language model.
+void announce(const Server& server, const std::vector<ModelStatus>& models, bool needs_key) {
   const std::vector<std::string> urls = server.urls();
   const std::string url = urls.empty() ? "" : urls.front();
   const std::string unix_prefix = "unix:";
-  const std::string path = info ? "/v1/chat/completions" : "/v1/audio/generations";
+  const std::string path = !models.empty() ? "/v1/chat/completions" : "/v1/audio/generations";
   const std::string key = needs_key ? " -H \"Authorization: Bearer $HOCKET_API_KEY\"" : "";
   std::string target = url + path;
   if (url.compare(0, unix_prefix.size(), unix_prefix) == 0) {
@@ -70,8 +73,11 @@ void announce(const Server& server, const ServiceInfo* info, bool needs_key) {
   } else if (url.compare(0, 6, "https:") == 0) {
     target = "-k " + target;  // the certificate is hardly one for this address
   }
-  fmt::print("hocket ready on {} ({})\n", fmt::join(urls, " and "), info ? "model " + info->model_id : "music");
-  if (!info) {
+  std::string what = "music";
+  if (models.size() == 1) what = "model " + models.front().id;
+  if (models.size() > 1) what = fmt::format("{} models", models.size());
+  fmt::print("hocket ready on {} ({})\n", fmt::join(urls, " and "), what);
+  if (models.empty()) {
     fmt::print("  curl {}{} -H 'Content-Type: application/json' -d '{{\"prompt\": \"calm piano\"}}' -o song.mp3\n",
                target, key);
     std::fflush(stdout);
@@ -80,7 +86,7 @@ void announce(const Server& server, const ServiceInfo* info, bool needs_key) {
   fmt::print(
       "  curl {}{} -H 'Content-Type: application/json' \\\n"
       "    -d '{{\"model\": \"{}\", \"messages\": [{{\"role\": \"user\", \"content\": \"Say hello.\"}}]}}'\n",
-      target, key, info->model_id);
+      target, key, models.front().id);
   std::fflush(stdout);
 }
 
@@ -133,39 +139,51 @@ Result<void> look_at_music(const MusicService& music, const std::string& folder)
                "--music-models");
 }
 
-int serve_until_signal(const ServeFlags& flags, const ServiceOptions& service_options, ServerOptions server_options) {
+int serve_until_signal(const ServeFlags& flags, HostOptions host_options, ServerOptions server_options) {
   SignalWait signals;
   const bool needs_key = !server_options.api_keys.empty();
   std::shared_ptr<MusicService> music;
   if (flags.music.enabled()) {
-    auto opened = MusicService::open(flags.music.service());
-    if (!opened) return report_failure(opened.error());
-    music = std::move(*opened);
+    auto found = MusicService::open(flags.music.service());
+    if (!found) return report_failure(found.error());
+    music = std::move(*found);
     if (const auto able = look_at_music(*music, flags.music.models); !able) return report_failure(able.error());
   }
-  const std::unique_ptr<ServiceHost> host =
-      flags.serves_chat() ? ServiceHost::start(service_options) : ServiceHost::none();
-  auto server = Server::start(std::move(server_options), *host, music.get());
+  auto opened = flags.serves_chat() ? ModelHost::open(std::move(host_options)) : ModelHost::none();
+  if (!opened) return report_failure(opened.error());
+  ModelHost& host = **opened;
+  if (flags.serves_chat() && host.models().empty() && !music)
+    return report_failure(Error(ErrorCode::kNotFound,
+                                fmt::format("{} holds no model that can be served", flags.models_dir), "--models-dir"));
+  auto server = Server::start(std::move(server_options), host, music.get());
   if (!server) {
     const Error& error = server.error();
     return error.code == ErrorCode::kInvalid ? usage_failure(error.message) : report_failure(error);
   }
 
   const milliseconds drain(static_cast<int64_t>(flags.drain_timeout_s * 1000));
+  ServiceManager manager;
+  milliseconds interval(1000);
+  if (const auto alive = manager.alive_interval())
+    interval = std::clamp(std::chrono::duration_cast<milliseconds>(*alive), milliseconds(1), interval);
   bool announced = false;
   while (true) {
-    const std::optional<int> signal = signals.wait(milliseconds(announced ? 1000 : 20));
+    const std::optional<int> signal = signals.wait(announced ? interval : milliseconds(20));
+    manager.tell_alive();
     // Without files to read again it means what it means to most programs: the terminal is gone.
     if (signal == SIGHUP && flags.reloadable()) {
+      manager.tell("STATUS=reading keys, certificate and logs again");
       reload(flags, **server);
+      manager.tell("STATUS=answering");
     } else if (signal) {
+      manager.tell("STOPPING=1\nSTATUS=ending what runs");
       shut_down(**server, drain, signals);
       return 0;
     }
-    if (announced || host->state() == ServiceHost::State::kLoading) continue;
-    const auto service = host->service();
-    if (!service && flags.serves_chat()) return report_failure(service.error());
-    announce(**server, service ? &(*service)->info() : nullptr, needs_key);
+    if (announced || host.state() == ModelHost::State::kLoading) continue;
+    if (const auto fault = host.fault()) return report_failure(*fault);
+    announce(**server, host.models(), needs_key);
+    manager.tell("READY=1\nSTATUS=answering");
     announced = true;
   }
 }
@@ -176,8 +194,8 @@ int serve(const ServeFlags& flags, const CLI::App& app) {
     fmt::print("{}", print_config(app));
     return 0;
   }
-  const auto service_options = flags.serves_chat() ? flags.service() : Result<ServiceOptions>(ServiceOptions());
-  if (!service_options) return report_failure(service_options.error());
+  auto host_options = flags.serves_chat() ? flags.host() : Result<HostOptions>(HostOptions());
+  if (!host_options) return report_failure(host_options.error());
   auto server_options = flags.server();
   if (!server_options) return report_failure(server_options.error());
   if (flags.check_config) {
@@ -185,11 +203,11 @@ int serve(const ServeFlags& flags, const CLI::App& app) {
     return 0;
   }
   if (const auto configured = configure_log(flags.log()); !configured) return report_failure(configured.error());
-  if ((flags.plan || flags.list_contexts) && !flags.serves_chat())
+  if ((flags.plan || flags.list_contexts) && flags.model.path.empty())
     return usage_failure("--plan and --list-contexts are about a language model: give -m FILE");
-  if (flags.plan) return print_plan(*service_options);
-  if (flags.list_contexts) return print_contexts(*service_options);
-  return serve_until_signal(flags, *service_options, std::move(*server_options));
+  if (flags.plan) return print_plan(host_options->service);
+  if (flags.list_contexts) return print_contexts(host_options->service);
+  return serve_until_signal(flags, std::move(*host_options), std::move(*server_options));
 }
 
 }  // namespace

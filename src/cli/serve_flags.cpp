@@ -1,6 +1,10 @@
 #include "cli/serve_flags.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -32,11 +36,16 @@ Result<void> read_keys(const std::string& path, std::vector<std::string>& keys) 
 }  // namespace
 
 Result<ServiceOptions> ServeFlags::service() const {
-  TRY(require_model(model));
+  if (models_dir.empty()) TRY(require_model(model));
   TRY(check_sampling_flags(defaults));
   ServiceOptions options;
   TRY(model.apply(options));
-  options.aliases = aliases;
+  std::copy_if(aliases.begin(), aliases.end(), std::back_inserter(options.aliases),
+               [](const std::string& alias) { return alias.find('=') == std::string::npos; });
+  if (!options.aliases.empty() && model.path.empty())
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("without -m an alias must say of which model it is: {}=MODEL", options.aliases.front()),
+                 "--alias");
   options.chat_template = chat_template;
   if (!chat_template_file.empty()) {
     if (!chat_template.empty()) {
@@ -56,6 +65,24 @@ Result<ServiceOptions> ServeFlags::service() const {
   options.sessions.folder = session_dir;
   options.sessions.most_ram_bytes = session_cache_mib << 20;
   options.sessions.most_disk_bytes = session_disk_mib << 20;
+  return options;
+}
+
+Result<HostOptions> ServeFlags::host() const {
+  HostOptions options;
+  TRY_ASSIGN(options.service, service());
+  options.folder = models_dir;
+  for (const std::string& alias : aliases) {
+    const std::size_t at = alias.find('=');
+    if (at == std::string::npos) continue;
+    if (at == 0 || at + 1 == alias.size() || models_dir.empty())
+      return Error(ErrorCode::kInvalid, fmt::format("{} must be NAME=MODEL, of a model of --models-dir", alias),
+                   "--alias");
+    options.aliases.emplace_back(alias.substr(0, at), alias.substr(at + 1));
+  }
+  options.most_models = models_max;
+  options.most_bytes = memory_budget_mib << 20;
+  if (keep_alive_s >= 0) options.keep_alive = seconds(keep_alive_s);
   return options;
 }
 
@@ -100,7 +127,8 @@ LogOptions ServeFlags::log() const {
 
 void add_serve_flags(CLI::App& app, ServeFlags& flags) {
   add_model_flag(app, flags.model, false);
-  app.add_option("-a,--alias", flags.aliases, "names of the model for clients; the first is the one shown")
+  app.add_option("-a,--alias", flags.aliases,
+                 "names of the model for clients, the first is the one shown; NAME=MODEL: of one of --models-dir")
       ->delimiter(',');
   add_context_flag(app, flags.model, "context in tokens: 4096, 4K, … (default: the model's own, at most 8K)");
   app.add_option("-t,--threads", flags.model.n_threads, "threads (default: the physical cores)")
@@ -118,6 +146,27 @@ void add_serve_flags(CLI::App& app, ServeFlags& flags) {
   app.add_option("--chat-template-file", flags.chat_template_file, "the same from a file");
   app.add_option("--pooling", flags.pooling, "how embeddings are made of hidden states: mean, last, cls")
       ->check(CLI::IsMember({"mean", "last", "cls"}));
+
+  const std::string models = "Models";
+  const CLI::Range mib_range(std::size_t{0}, std::size_t{1} << 30);
+  app.add_option("--models-dir", flags.models_dir,
+                 "folder whose GGUF files are served too: each is loaded when a request names it")
+      ->group(models);
+  app.add_option("--models-max", flags.models_max,
+                 "models in memory at a time; the one that was used longest ago makes room; 0: no limit")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str()
+      ->group(models);
+  app.add_option("--memory-budget", flags.memory_budget_mib,
+                 "MiB that the models in memory may take as planned, together; 0: no limit")
+      ->check(mib_range)
+      ->capture_default_str()
+      ->group(models);
+  app.add_option("--keep-alive", flags.keep_alive_s,
+                 "seconds without a request after which a model is unloaded, until the next request; -1: never")
+      ->check(CLI::Range(-1.0, 1e9))
+      ->capture_default_str()
+      ->group(models);
 
   const std::string network = "Network";
   const CLI::Range port_range(0, 65535);
@@ -188,7 +237,6 @@ void add_serve_flags(CLI::App& app, ServeFlags& flags) {
       ->capture_default_str()
       ->group(requests);
   const std::string sessions = "Sessions";
-  const CLI::Range mib_range(std::size_t{0}, std::size_t{1} << 30);
   app.add_option("--session-dir", flags.session_dir,
                  "folder where sessions (session_id of a request) outlive the server; one server at a time uses it")
       ->group(sessions);

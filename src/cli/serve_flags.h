@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "cli/model_flags.h"
 #include "cli/music_serve_flags.h"
-#include "engine/chat_service.h"
+#include "engine/model_host.h"
 #include "http/options.h"
 
 namespace hocket {
@@ -27,7 +27,11 @@ struct ServeFlags {
   bool insecure = false;
   std::vector<std::string> cors_origins;
   std::vector<std::string> allowed_hosts;
-  std::vector<std::string> aliases;
+  std::vector<std::string> aliases;  // NAME, or NAME=MODEL of models_dir
+  std::string models_dir;
+  std::size_t models_max = 0;
+  std::size_t memory_budget_mib = 0;
+  double keep_alive_s = -1;
   std::string chat_template;
   std::string chat_template_file;
   std::string pooling;
@@ -58,7 +62,8 @@ struct ServeFlags {
   MusicServeFlags music;
 
   // A server for music needs no language model.
-  bool serves_chat() const { return !model.path.empty() || !music.enabled(); }
+  bool serves_chat() const { return !model.path.empty() || !models_dir.empty() || !music.enabled(); }
+  Result<HostOptions> host() const;
   // kInvalid names the flag; kIo for files that cannot be read.
   Result<ServiceOptions> service() const;
   Result<ServerOptions> server() const;

@@ -153,23 +153,4 @@ class ChatService {
   virtual void drain(std::chrono::milliseconds limit) = 0;
 };
 
-// A service that is being loaded while the server already answers.
-class ServiceHost {
- public:
-  virtual ~ServiceHost() = default;  // waits for a load in progress, after asking it to stop
-  static std::unique_ptr<ServiceHost> start(ServiceOptions options);
-  // A host around a service that exists (tests, in-process use).
-  static std::unique_ptr<ServiceHost> of(std::shared_ptr<ChatService> service);
-  // Of a server without a language model: service() is kNotFound (reason "model_not_found").
-  static std::unique_ptr<ServiceHost> none();
-
-  enum class State { kLoading, kReady, kFailed };
-  virtual State state() const = 0;
-  virtual float progress() const = 0;
-  // The service; kBusy with "loading" while it loads, the load's error when that failed.
-  virtual Result<std::shared_ptr<ChatService>> service() const = 0;
-  // Blocks until it is not loading any more.
-  virtual Result<std::shared_ptr<ChatService>> wait() = 0;
-};
-
 }  // namespace hocket

@@ -1,5 +1,9 @@
 #include "engine/process_usage.h"
 
+#include <features.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -33,6 +37,12 @@ ProcessUsage process_usage() {
     out.cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
   }
   return out;
+}
+
+void give_back_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 std::size_t available_memory_bytes() {

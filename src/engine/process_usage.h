@@ -20,6 +20,9 @@ struct ProcessUsage {
 // 0 where the system does not tell.
 ProcessUsage process_usage();
 
+// Hands freed memory of the heap back to the system, where the C library keeps it for later. A walk over the heap.
+void give_back_memory();
+
 // What new allocations and page cache can take without swapping; 0 where the system does not tell.
 std::size_t available_memory_bytes();
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/random_id.h"
 #include "engine/queued_reply.h"
+#include "store/model_folder.h"
 
 namespace hocket {
 namespace {
@@ -17,16 +18,6 @@ Clock::time_point after(Clock::time_point from, double limit_ms) {
   constexpr double kLongest = 1e12;  // some 30 years
   if (!(limit_ms > 0) || limit_ms > kLongest) return Clock::time_point::max();
   return from + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(limit_ms));
-}
-
-std::string model_name(const std::string& path) {
-  std::string name = path.substr(path.find_last_of('/') + 1);
-  const std::string extension = ".gguf";
-  if (name.size() > extension.size() &&
-      name.compare(name.size() - extension.size(), extension.size(), extension) == 0) {
-    name.resize(name.size() - extension.size());
-  }
-  return name;
 }
 
 std::string token_text(const Tokenizer& tokenizer, TokenId id) {

@@ -99,15 +99,11 @@ void read_continuation(FieldReader& fields, ChatRequest& chat) {
 }  // namespace
 
 Result<ParsedChat> read_chat_request(const Json& body, const HttpRequest& request, const ChatService& service,
-                                     const ServerOptions& options, bool needs_model) {
+                                     const ServerOptions& options) {
   const HttpLimits& limits = options.limits;
   FieldReader fields(body, "");
   ParsedChat parsed;
   ChatRequest& chat = parsed.request;
-  if (needs_model)
-    read_model(fields, service, options);
-  else
-    fields.string("model", 256);
   chat.request_id = request.request_id;
   chat.user = read_user(fields);
   chat.messages = read_messages(fields, limits);
@@ -130,7 +126,7 @@ Result<ParsedChat> read_chat_request(const Json& body, const HttpRequest& reques
   parsed.style.max_tokens = chat.params.max_tokens;
   chat.serving = read_serving(fields, parsed.style);
   read_modalities(fields);
-  fields.ignore({"service_tier", "store", "metadata", "verbosity", "prediction", "web_search_options",
+  fields.ignore({"model", "service_tier", "store", "metadata", "verbosity", "prediction", "web_search_options",
                  "prompt_cache_retention", "moderation", "timings_per_token", "reasoning_format"});
   TRY(finish_fields(fields, request, options));
   return parsed;
@@ -142,7 +138,6 @@ Result<ParsedCompletion> read_completion_request(const Json& body, const HttpReq
   FieldReader fields(body, "");
   ParsedCompletion parsed;
   CompletionRequest& completion = parsed.request;
-  read_model(fields, service, options);
   completion.request_id = request.request_id;
   completion.user = read_user(fields);
   completion.prompts = read_prompts(fields, "prompt", limits.max_inputs, service.info().model.n_vocab, true);
@@ -161,7 +156,7 @@ Result<ParsedCompletion> read_completion_request(const Json& body, const HttpReq
   read_style(fields, parsed.style);
   parsed.style.max_tokens = completion.params.max_tokens;
   completion.serving = read_serving(fields, parsed.style);
-  fields.ignore({"store", "metadata", "timings_per_token"});
+  fields.ignore({"model", "store", "metadata", "timings_per_token"});
   TRY(finish_fields(fields, request, options));
   return parsed;
 }

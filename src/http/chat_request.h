@@ -1,7 +1,7 @@
 // http/chat_request.h: JSON bodies of the chat and completion APIs → engine requests.
 //
 // Threads  pure functions.
-// Errors   kInvalid, kUnsupported or kNotFound (the model) with the field in `param`.
+// Errors   kInvalid or kUnsupported with the field in `param`.
 #pragma once
 
 #include "base/json.h"
@@ -24,9 +24,9 @@ struct ParsedChat {
   ChatRequest request;
   ReplyStyle style;
 };
-// `needs_model`: the field must be there and name a model that is served.
+// `service` is the one that the body names.
 Result<ParsedChat> read_chat_request(const Json& body, const HttpRequest& request, const ChatService& service,
-                                     const ServerOptions& options, bool needs_model);
+                                     const ServerOptions& options);
 
 struct ParsedCompletion {
   CompletionRequest request;

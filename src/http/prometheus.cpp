@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace hocket {
 namespace {
 
@@ -21,20 +23,34 @@ std::string escaped(std::string_view value) {
 }  // namespace
 
 void PrometheusText::family(std::string_view name, std::string_view type, std::string_view help) {
-  name_ = name;
-  text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
+  const auto it =
+      std::find_if(families_.begin(), families_.end(), [&](const Family& family) { return family.name == name; });
+  now_ = static_cast<std::size_t>(it - families_.begin());
+  if (it == families_.end())
+    families_.push_back({std::string(name), fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type)});
 }
 
 void PrometheusText::line(std::string_view suffix, Labels labels, double value) {
-  text_ += name_;
-  text_ += suffix;
+  Family& family = families_[now_];
+  std::string& text = family.text;
+  text += family.name;
+  text += suffix;
   char separator = '{';
-  for (const auto& [label, content] : labels) {
-    text_ += fmt::format("{}{}=\"{}\"", separator, label, escaped(content));
+  const auto add = [&](std::string_view label, std::string_view content) {
+    text += fmt::format("{}{}=\"{}\"", separator, label, escaped(content));
     separator = ',';
-  }
-  if (separator == ',') text_ += '}';
-  text_ += fmt::format(" {}\n", value);
+  };
+  for (const auto& [label, content] : labels_) add(label, content);
+  for (const auto& [label, content] : labels) add(label, content);
+  if (separator == ',') text += '}';
+  text += fmt::format(" {}\n", value);
+}
+
+std::string PrometheusText::take() {
+  std::string all;
+  for (const Family& family : families_) all += family.text;
+  families_.clear();
+  return all;
 }
 
 void PrometheusText::sample(Labels labels, double value) {

@@ -2,29 +2,62 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
 
 namespace hocket {
+namespace {
+
+constexpr std::size_t kMostModelBytes = 256;
+
+std::vector<std::string> ids_of(ModelHost& host) {
+  std::vector<std::string> ids;
+  for (const ModelStatus& model : host.models()) ids.push_back(model.id);
+  return ids;
+}
+
+Result<std::shared_ptr<ChatService>> use(const std::string& model, const HttpRequest& request, const Api& api) {
+  DisconnectWatch watch(*request.link);
+  const auto gone = [&] { return watch.gone(); };
+  auto service = api.host.use(model, gone);
+  if (!service && service.error().reason == "model_not_found" && api.options.any_model) {
+    if (auto first = api.host.use("", gone)) return first;
+  }
+  return service;
+}
+
+}  // namespace
 
 Result<Json> parse_body(const HttpRequest& request, const Api& api) {
   if (request.body.empty()) return Error(ErrorCode::kInvalid, "the request has no body; a JSON object is expected");
   return parse_json(request.body, api.options.limits.json);
 }
 
-void read_model(FieldReader& fields, const ChatService& service, const ServerOptions& options) {
-  const auto model = fields.string("model", 256);
-  if (!fields.ok() || options.any_model) return;
-  if (!model) {
-    fields.fail("model", fmt::format("model is missing; this server has \"{}\"", service.info().model_id));
-  } else if (!service.serves(*model)) {
-    Error error(ErrorCode::kNotFound,
-                fmt::format("there is no model \"{}\"; this server has \"{}\"", *model, service.info().model_id),
-                "model");
-    error.reason = "model_not_found";
-    fields.fail(std::move(error));
-  }
+Result<std::shared_ptr<ChatService>> service_for(const Json& body, const HttpRequest& request, const Api& api,
+                                                 bool required) {
+  FieldReader fields(body, "");
+  const auto model = fields.string("model", kMostModelBytes);
+  TRY(fields.check());
+  if (!model && required && !api.options.any_model) return no_such_model("", ids_of(api.host));
+  return use(model.value_or(""), request, api);
+}
+
+Result<std::shared_ptr<ChatService>> service_of_query(const HttpRequest& request, const Api& api) {
+  const std::string* const model = request.query_value("model");
+  return use(model ? *model : std::string(), request, api);
+}
+
+Result<ModelStatus> model_of_query(const HttpRequest& request, const Api& api) {
+  std::vector<ModelStatus> models = api.host.models();
+  const std::string* const name = request.query_value("model");
+  const auto it = std::find_if(models.begin(), models.end(), [&](const ModelStatus& model) {
+    return !name || model.id == *name ||
+           std::find(model.aliases.begin(), model.aliases.end(), *name) != model.aliases.end();
+  });
+  if (it == models.end()) return no_such_model(name ? *name : std::string(), ids_of(api.host));
+  return std::move(*it);
 }
 
 Result<void> finish_fields(const FieldReader& fields, const HttpRequest& request, const ServerOptions& options) {

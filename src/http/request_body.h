@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "engine/chat_service.h"
+#include "engine/model_host.h"
 #include "engine/music_service.h"
 #include "http/exchange.h"
 #include "http/field_reader.h"
@@ -18,7 +18,7 @@ namespace hocket {
 // What endpoints work with.
 struct Api {
   const ServerOptions& options;
-  ServiceHost& host;
+  ModelHost& host;
   const ServerStats& stats;
   MetricsLog* metrics_log = nullptr;  // nullptr: none is kept
   MusicService* music = nullptr;      // nullptr: this server makes no music
@@ -26,8 +26,15 @@ struct Api {
 
 Result<Json> parse_body(const HttpRequest& request, const Api& api);
 
-// `model` must be the served id or an alias (reason "model_not_found"), unless options.any_model.
-void read_model(FieldReader& fields, const ChatService& service, const ServerOptions& options);
+// The model that a body's `model` names, loaded if it is not there. Where the server has no such model: the first one
+// with options.any_model, else kNotFound with reason "model_not_found". Without `model`: kInvalid if it is `required`,
+// else the first one.
+Result<std::shared_ptr<ChatService>> service_for(const Json& body, const HttpRequest& request, const Api& api,
+                                                 bool required = true);
+// The same for requests without a body, by `model` of the query, which may be absent.
+Result<std::shared_ptr<ChatService>> service_of_query(const HttpRequest& request, const Api& api);
+// The status of the model that the query names; kNotFound as above. Loads nothing.
+Result<ModelStatus> model_of_query(const HttpRequest& request, const Api& api);
 
 // The first fault of `fields`; in strict mode (an option, or the header X-Hocket-Strict: true) also fields that nobody
 // read.

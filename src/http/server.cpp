@@ -360,7 +360,7 @@ bool Listener::process_and_close_socket(socket_t socket) {
 
 class HttpServer final : public Server {
  public:
-  HttpServer(ServerOptions options, ServiceHost& host, MusicService* music, bool loopback, ServerFiles files)
+  HttpServer(ServerOptions options, ModelHost& host, MusicService* music, bool loopback, ServerFiles files)
       : core_(std::move(options), host, music, loopback, std::move(files)) {}
   ~HttpServer() override { stop(std::chrono::milliseconds(0)); }
 
@@ -424,8 +424,7 @@ void HttpServer::stop(std::chrono::milliseconds drain) {
   const auto began = Clock::now();
   for (auto& listener : listeners_) listener->close_socket();
   core_.begin_stop();
-  if (core_.host.state() == ServiceHost::State::kReady)
-    if (const auto service = core_.host.service()) (*service)->drain(drain);
+  core_.host.drain(drain);
   if (core_.music)
     core_.music->stop(std::max(drain - std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began),
                                std::chrono::milliseconds(0)));
@@ -436,7 +435,7 @@ void HttpServer::stop(std::chrono::milliseconds drain) {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::start(ServerOptions options, ServiceHost& host, MusicService* music) {
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options, ModelHost& host, MusicService* music) {
   TRY(check_listen_options(options));
   const bool loopback = listens_locally(options);
   TRY_ASSIGN(ServerFiles files, ServerFiles::open(options));

@@ -1,4 +1,4 @@
-// http/server.h: the OpenAI-compatible HTTP server over a ServiceHost.
+// http/server.h: the OpenAI-compatible HTTP server over a ModelHost.
 //
 //   TRY_ASSIGN(auto server, Server::start(options, *host));
 //   … until a signal …
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/chat_service.h"
+#include "engine/model_host.h"
 #include "engine/music_service.h"
 #include "http/options.h"
 
@@ -29,7 +29,7 @@ class Server {
  public:
   // Listens when it returns; requests that need the model are answered 503 until the host is ready.
   // `music` nullptr: its endpoints say that there is none.
-  static Result<std::unique_ptr<Server>> start(ServerOptions options, ServiceHost& host, MusicService* music = nullptr);
+  static Result<std::unique_ptr<Server>> start(ServerOptions options, ModelHost& host, MusicService* music = nullptr);
   virtual ~Server() = default;  // stop() without waiting for running replies
 
   virtual int port() const = 0;  // 0 for a unix socket

@@ -21,7 +21,7 @@ Result<ServerFiles> ServerFiles::open(const ServerOptions& options) {
   return files;
 }
 
-ServerCore::ServerCore(ServerOptions o, ServiceHost& h, MusicService* m, bool check_host, ServerFiles files)
+ServerCore::ServerCore(ServerOptions o, ModelHost& h, MusicService* m, bool check_host, ServerFiles files)
     : options(std::move(o)),
       host(h),
       music(m),

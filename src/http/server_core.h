@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/chat_service.h"
+#include "engine/model_host.h"
 #include "engine/music_service.h"
 #include "http/connection_table.h"
 #include "http/metrics_log.h"
@@ -29,7 +29,7 @@ struct ServerFiles {
 class ServerCore {
  public:
   // `m` nullptr: no music.
-  ServerCore(ServerOptions o, ServiceHost& h, MusicService* m, bool check_host, ServerFiles files);
+  ServerCore(ServerOptions o, ModelHost& h, MusicService* m, bool check_host, ServerFiles files);
   ~ServerCore();
 
   // See Server::reload().
@@ -39,7 +39,7 @@ class ServerCore {
 
   // In this order: later members borrow earlier ones.
   const ServerOptions options;
-  ServiceHost& host;
+  ModelHost& host;
   MusicService* const music;
   const std::unique_ptr<MetricsLog> metrics_log;
   ConnectionTable table;

@@ -89,7 +89,8 @@ TEST(CacheCalls, TellAndClear) {
   EXPECT_EQ(status["resident_bytes"], 1000);
   EXPECT_EQ(status["prompts"]["exact_prompt_hit"], 2);
   EXPECT_EQ(status["persistent"], false);
-  EXPECT_NE(server.call("GET", "/metrics").body.find("hocket_cache_tokens 50"), std::string::npos);
+  EXPECT_NE(server.call("GET", "/metrics").body.find("hocket_cache_tokens{model=\"org/fake:1b\"} 50"),
+            std::string::npos);
   EXPECT_EQ(server.call("POST", "/v1/cache/clear", R"({"all":true})").status, 400);
   EXPECT_EQ(server.call("POST", "/v1/cache/clear", "{}").body, R"({"cleared":true,"sessions":0})");
   status = server.json("GET", "/v1/cache/status");

@@ -213,7 +213,7 @@ TEST(Music, PropsServeBothKindsOfClients) {
 
 TEST(Music, AServerWithoutALanguageModelStillMakesMusic) {
   FakeMusicService music;
-  const auto host = ServiceHost::none();
+  const auto host = ModelHost::none();
   ServerOptions options;
   options.port = 0;
   const auto server = Server::start(options, *host, &music);

@@ -273,18 +273,22 @@ TEST(Health, FollowsTheHost) {
   TestServer server;
   for (const char* path : {"/health", "/livez", "/readyz"})
     EXPECT_EQ(server.call("GET", path).body, R"({"status":"ok"})");
-  server.host.set_state(ServiceHost::State::kLoading);
+  server.host.set_state(ModelHost::State::kLoading);
   EXPECT_EQ(server.call("GET", "/livez").status, 200);
-  for (const char* path : {"/health", "/readyz", "/v1/models"}) {
+  for (const char* path : {"/health", "/readyz"}) {
     const RawResponse response = server.call("GET", path);
     EXPECT_EQ(response.status, 503);
     EXPECT_NE(response.header("Retry-After"), "");
     EXPECT_EQ(TestServer::parse(response.body)["error"]["code"], "loading");
   }
   EXPECT_EQ(server.call("POST", "/v1/chat/completions", chat_body()).status, 503);
-  server.host.set_state(ServiceHost::State::kFailed);
+  const Json loading = server.json("GET", "/v1/models")["data"][0]["status"];
+  EXPECT_EQ(loading["value"], "loading");
+  EXPECT_EQ(loading["progress"], 0.25);
+  server.host.set_state(ModelHost::State::kFailed);
   EXPECT_EQ(TestServer::parse(server.call("GET", "/health").body)["error"]["code"], "load_failed");
-  server.host.set_state(ServiceHost::State::kReady);
+  EXPECT_EQ(server.json("GET", "/v1/models")["data"][0]["status"]["error"], "the file is damaged");
+  server.host.set_state(ModelHost::State::kReady);
 }
 
 TEST(Props, ShowConfiguration) {

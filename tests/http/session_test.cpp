@@ -158,8 +158,8 @@ TEST_F(SessionCalls, StatusAndMetricsCount) {
   EXPECT_EQ(status["forks"], 1);
   EXPECT_GT(status["ram_bytes"], 200);
   const std::string metrics = server_.call("GET", "/metrics").body;
-  EXPECT_NE(metrics.find("hocket_sessions 3\n"), std::string::npos);
-  EXPECT_NE(metrics.find("hocket_session_saves_total{result=\"stored\"} 2\n"), std::string::npos);
+  EXPECT_NE(metrics.find("hocket_sessions{model=\"org/fake:1b\"} 3\n"), std::string::npos);
+  EXPECT_NE(metrics.find("hocket_session_saves_total{model=\"org/fake:1b\",result=\"stored\"} 2\n"), std::string::npos);
   EXPECT_EQ(metrics.find("alice"), std::string::npos);
 }
 

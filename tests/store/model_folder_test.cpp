@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -39,6 +40,46 @@ TEST_F(ModelFolderTest, SortsFilesByWhatTheySayTheyAre) {
   EXPECT_EQ(found->find("acestep-dit", "b")->path, (folder_.path() / "b.gguf").string());
   EXPECT_EQ(found->find("acestep-dit", "z"), nullptr);  // that is a VAE
   EXPECT_EQ(found->find("acestep-dit", "../b"), nullptr);
+}
+
+TEST_F(ModelFolderTest, TheFirstPartOfASplitModelStandsForAll) {
+  copy("dit-turbo.gguf", "big-00001-of-00003.gguf");
+  copy("dit-turbo.gguf", "big-00002-of-00003.gguf");
+  copy("dit-turbo.gguf", "big-00003-of-00003.gguf");
+  copy("dit-turbo.gguf", "v1-0002-of-00003.gguf");  // no such ending
+  const auto found = ModelFolder::scan(folder_.path());
+  ASSERT_TRUE(found.ok());
+  ASSERT_EQ(found->files().size(), 2U);
+  EXPECT_EQ(found->files()[0].name, "big-00001-of-00003.gguf");
+  EXPECT_EQ(model_name("/x/big-00001-of-00003.gguf"), "big");
+  EXPECT_EQ(model_name("v1-0002-of-00003.gguf"), "v1-0002-of-00003");
+  EXPECT_EQ(model_name(".gguf"), ".gguf");
+  EXPECT_EQ(model_name("a.b"), "a.b");
+}
+
+TEST_F(ModelFolderTest, ReadsAgainOnlyWhatChanged) {
+  copy("dit-turbo.gguf", "a.gguf");
+  copy("vae.gguf", "b.gguf");
+  auto first = ModelFolder::scan(folder_.path());
+  ASSERT_TRUE(first.ok());
+  // The same size and time: that file is not looked into.
+  const fs::path a = folder_.path() / "a.gguf";
+  const auto written = fs::last_write_time(a);
+  const auto n_bytes = fs::file_size(a);
+  std::ofstream(a) << std::string(n_bytes, 'x');
+  fs::last_write_time(a, written);
+  copy("dit-turbo.gguf", "c.gguf");
+  fs::remove(folder_.path() / "b.gguf");
+  auto second = ModelFolder::scan(folder_.path(), &*first);
+  ASSERT_TRUE(second.ok());
+  ASSERT_EQ(second->files().size(), 2U);
+  EXPECT_EQ(second->files()[0].name, "a.gguf");
+  EXPECT_EQ(second->files()[1].name, "c.gguf");
+  fs::last_write_time(a, written + std::chrono::seconds(1));
+  const auto third = ModelFolder::scan(folder_.path(), &*second);
+  ASSERT_TRUE(third.ok());
+  ASSERT_EQ(third->files().size(), 1U);
+  EXPECT_EQ(third->files()[0].name, "c.gguf");
 }
 
 TEST_F(ModelFolderTest, NamesAFolderThatCannotBeRead) {

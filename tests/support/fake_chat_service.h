@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/chat_service.h"
+#include "engine/model_host.h"
 
 namespace hocket {
 
@@ -272,23 +272,42 @@ class FakeChatService final : public ChatService {
   std::atomic<std::size_t> n_cancelled_{0};
 };
 
-class FakeHost final : public ServiceHost {
+class FakeHost final : public ModelHost {
  public:
-  explicit FakeHost(std::shared_ptr<ChatService> service) : service_(std::move(service)) {}
+  explicit FakeHost(std::shared_ptr<ChatService> service) : ready_(ModelHost::of(std::move(service))) {}
   void set_state(State state) { state_ = state; }
   State state() const override { return state_; }
   float progress() const override { return 0.25f; }
-  Result<std::shared_ptr<ChatService>> service() const override {
-    if (state_ == State::kReady) return service_;
-    if (state_ == State::kFailed) return Error(ErrorCode::kBadModel, "the file is damaged", "blk.0.attn_q.weight");
+  std::optional<Error> fault() const override {
+    if (state_ != State::kFailed) return std::nullopt;
+    return Error(ErrorCode::kBadModel, "the file is damaged", "blk.0.attn_q.weight");
+  }
+  std::vector<ModelStatus> models() override {
+    std::vector<ModelStatus> list = ready_->models();
+    for (ModelStatus& model : list) {
+      if (state_ == State::kReady) continue;
+      model.service = nullptr;
+      model.state = state_ == State::kLoading ? ModelStatus::State::kLoading : ModelStatus::State::kFailed;
+      model.progress = progress();
+      model.fault = fault();
+    }
+    return list;
+  }
+  Result<std::shared_ptr<ChatService>> use(std::string_view model, const std::function<bool()>& gone) override {
+    if (state_ == State::kReady) return ready_->use(model, gone);
+    if (state_ == State::kFailed) return *fault();
     Error loading(ErrorCode::kBusy, "the model is loading");
     loading.reason = "loading";
     return loading;
   }
-  Result<std::shared_ptr<ChatService>> wait() override { return service(); }
+  std::vector<std::shared_ptr<ChatService>> loaded() const override {
+    if (state_ != State::kReady) return {};
+    return ready_->loaded();
+  }
+  void drain(std::chrono::milliseconds limit) override { ready_->drain(limit); }
 
  private:
-  const std::shared_ptr<ChatService> service_;
+  const std::unique_ptr<ModelHost> ready_;
   std::atomic<State> state_{State::kReady};
 };
 

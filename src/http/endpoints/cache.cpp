@@ -24,13 +24,14 @@ Result<void> finish(FieldReader& fields) {
 }
 
 Result<HttpResponse> clear(const HttpRequest& request, const Api& api) {
-  TRY_ASSIGN(const auto service, api.host.service());
   TRY_ASSIGN(const Json body, parse_body(request, api));
   FieldReader fields(body, "");
   const auto user = fields.string("user", kMostIdBytes);
   const std::string id = read_id(fields, "session_id", false);
   if (user && id.empty()) fields.fail("session_id", "user needs the session_id that is to be forgotten");
+  fields.ignore({"model"});
   TRY(finish(fields));
+  TRY_ASSIGN(const auto service, service_for(body, request, api, false));
   Json json = Json::object({{"cleared", true}});
   if (id.empty()) {
     TRY(service->clear_cache());
@@ -46,13 +47,14 @@ Result<HttpResponse> clear(const HttpRequest& request, const Api& api) {
 }
 
 Result<HttpResponse> fork(const HttpRequest& request, const Api& api) {
-  TRY_ASSIGN(const auto service, api.host.service());
   TRY_ASSIGN(const Json body, parse_body(request, api));
   FieldReader fields(body, "");
   const std::string user = fields.string("user", kMostIdBytes).value_or("");
   const std::string source = read_id(fields, "source_session_id", true);
   const std::string target = read_id(fields, "target_session_id", true);
+  fields.ignore({"model"});
   TRY(finish(fields));
+  TRY_ASSIGN(const auto service, service_for(body, request, api, false));
   TRY(service->sessions().fork(user, source, target));
   HttpResponse response;
   response.body =
@@ -80,6 +82,36 @@ Json sessions_json(const SessionStats& stats) {
   return json;
 }
 
+Result<HttpResponse> status(const HttpRequest& request, const Api& api) {
+  TRY_ASSIGN(const ModelStatus model, model_of_query(request, api));
+  HttpResponse response;
+  Json json = Json::object();
+  json["model"] = model.id;
+  json["loaded"] = model.service != nullptr;
+  if (!model.service) {
+    response.body = dump_json(json);
+    return response;
+  }
+  const CacheReport report = model.service->cache();
+  const PrefixCacheStats& prefixes = report.prefixes;
+  Json found = Json::object();
+  for (std::size_t i = 0; i < kCacheStatuses; ++i)
+    found[std::string(cache_status_name(static_cast<CacheStatus>(i)))] = prefixes.n_found[i];
+  json["entries"] = prefixes.n_entries;
+  json["users"] = prefixes.n_tenants;
+  json["tokens"] = prefixes.n_tokens;
+  json["budget_tokens"] = prefixes.most_tokens;
+  json["resident_bytes"] = report.resident_bytes;
+  json["evictions"] = prefixes.n_evicted;
+  json["cached_tokens"] = prefixes.n_tokens_found;
+  json["prompts"] = std::move(found);
+  const SessionStats sessions = model.service->sessions().stats();
+  json["sessions"] = sessions_json(sessions);
+  json["persistent"] = sessions.persistent;
+  response.body = dump_json(json);
+  return response;
+}
+
 }  // namespace
 
 HttpResponse post_cache_clear(const HttpRequest& request, const Api& api) {
@@ -91,28 +123,7 @@ HttpResponse post_cache_fork(const HttpRequest& request, const Api& api) {
 }
 
 HttpResponse get_cache_status(const HttpRequest& request, const Api& api) {
-  const auto service = api.host.service();
-  if (!service) return error_response(service.error());
-  const CacheReport report = (*service)->cache();
-  const PrefixCacheStats& prefixes = report.prefixes;
-  Json found = Json::object();
-  for (std::size_t i = 0; i < kCacheStatuses; ++i)
-    found[std::string(cache_status_name(static_cast<CacheStatus>(i)))] = prefixes.n_found[i];
-  Json json = Json::object();
-  json["entries"] = prefixes.n_entries;
-  json["users"] = prefixes.n_tenants;
-  json["tokens"] = prefixes.n_tokens;
-  json["budget_tokens"] = prefixes.most_tokens;
-  json["resident_bytes"] = report.resident_bytes;
-  json["evictions"] = prefixes.n_evicted;
-  json["cached_tokens"] = prefixes.n_tokens_found;
-  json["prompts"] = std::move(found);
-  const SessionStats sessions = (*service)->sessions().stats();
-  json["sessions"] = sessions_json(sessions);
-  json["persistent"] = sessions.persistent;
-  HttpResponse response;
-  response.body = dump_json(json);
-  return response;
+  return respond(status(request, api));
 }
 
 }  // namespace hocket

@@ -10,8 +10,8 @@ namespace hocket {
 namespace {
 
 Result<HttpResponse> answer(const HttpRequest& request, const Api& api) {
-  TRY_ASSIGN(const auto service, api.host.service());
   TRY_ASSIGN(const Json body, parse_body(request, api));
+  TRY_ASSIGN(const auto service, service_for(body, request, api));
   TRY_ASSIGN(ParsedCompletion parsed, read_completion_request(body, request, *service, api.options));
   const bool logprobs = parsed.request.params.logprobs;
   TRY_ASSIGN(auto reply, service->complete(std::move(parsed.request)));

@@ -23,6 +23,22 @@ std::string_view phase_name(RequestPhase phase) {
   return "";
 }
 
+Json status_json(const RequestStatus& status, const std::string& model) {
+  Json entry = Json::object();
+  entry["id"] = status.request_id;
+  entry["model"] = model;
+  entry["phase"] = std::string(phase_name(status.phase));
+  entry["prompt_tokens_done"] = status.prompt_tokens;
+  entry["prompt_tokens"] = status.prompt_total;
+  entry["completion_tokens"] = status.completion_tokens;
+  entry["draft_n"] = status.drafted_tokens;
+  entry["draft_n_accepted"] = status.accepted_tokens;
+  entry["sequence"] = status.sequence;
+  entry["steps"] = status.steps;
+  entry["age_ms"] = status.age_ms;
+  return entry;
+}
+
 // What the calls of this file share: a body with the id of a request, and perhaps a number.
 struct Named {
   std::string id;
@@ -50,9 +66,14 @@ Result<Named> read_named(const HttpRequest& request, const Api& api, bool with_s
 HttpResponse control(const HttpRequest& request, const Api& api, bool with_sequence, const char* done,
                      const std::function<Result<void>(ChatService&, const Named&)>& act) {
   const auto answer = [&]() -> Result<HttpResponse> {
-    TRY_ASSIGN(const auto service, api.host.service());
     TRY_ASSIGN(const Named named, read_named(request, api, with_sequence));
-    if (auto acted = act(*service, named); !acted) {
+    // Whichever model it runs on.
+    Result<void> acted = Error(ErrorCode::kNotFound, fmt::format("no request \"{}\" is running or queued", named.id));
+    for (const auto& service : api.host.loaded()) {
+      acted = act(*service, named);
+      if (acted || acted.error().code != ErrorCode::kNotFound) break;
+    }
+    if (!acted) {
       Error error = acted.error();
       if (error.param.empty()) error.param = "request_id";
       if (error.code == ErrorCode::kNotFound) error.reason = "request_not_found";
@@ -89,24 +110,13 @@ HttpResponse post_resume(const HttpRequest& request, const Api& api) {
 }
 
 HttpResponse get_generation_status(const HttpRequest& request, const Api& api) {
-  const auto service = api.host.service();
-  if (!service) return error_response(service.error());
   std::size_t n_queued = 0;
   Json list = Json::array();
-  for (const RequestStatus& status : (*service)->status()) {
-    n_queued += status.phase == RequestPhase::kQueued;
-    Json entry = Json::object();
-    entry["id"] = status.request_id;
-    entry["phase"] = std::string(phase_name(status.phase));
-    entry["prompt_tokens_done"] = status.prompt_tokens;
-    entry["prompt_tokens"] = status.prompt_total;
-    entry["completion_tokens"] = status.completion_tokens;
-    entry["draft_n"] = status.drafted_tokens;
-    entry["draft_n_accepted"] = status.accepted_tokens;
-    entry["sequence"] = status.sequence;
-    entry["steps"] = status.steps;
-    entry["age_ms"] = status.age_ms;
-    list.push_back(std::move(entry));
+  for (const auto& service : api.host.loaded()) {
+    for (const RequestStatus& status : service->status()) {
+      n_queued += status.phase == RequestPhase::kQueued;
+      list.push_back(status_json(status, service->info().model_id));
+    }
   }
   Json json = Json::object();
   json["n_running"] = list.size() - n_queued;

@@ -18,7 +18,7 @@ Result<ParsedEmbedding> read(const Json& body, const HttpRequest& request, const
                              const ServerOptions& options) {
   FieldReader fields(body, "");
   ParsedEmbedding parsed;
-  read_model(fields, service, options);
+  fields.ignore({"model"});
   parsed.request.request_id = request.request_id;
   parsed.request.inputs = read_prompts(fields, "input", options.limits.max_inputs, service.info().model.n_vocab, false);
   parsed.request.dimensions = fields.small_integer("dimensions", 1, 1'000'000);
@@ -29,8 +29,8 @@ Result<ParsedEmbedding> read(const Json& body, const HttpRequest& request, const
 }
 
 Result<HttpResponse> answer(const HttpRequest& request, const Api& api) {
-  TRY_ASSIGN(const auto service, api.host.service());
   TRY_ASSIGN(const Json body, parse_body(request, api));
+  TRY_ASSIGN(const auto service, service_for(body, request, api));
   TRY_ASSIGN(ParsedEmbedding parsed, read(body, request, *service, api.options));
   TRY_ASSIGN(const EmbeddingResult result, watch_client(*request.link, [&](CancelToken cancel) {
                return service->embed(std::move(parsed.request), cancel);

@@ -31,15 +31,15 @@ HttpResponse get_livez(const HttpRequest& request, const Api& api) {
 
 HttpResponse get_health(const HttpRequest& request, const Api& api) {
   switch (api.host.state()) {
-    case ServiceHost::State::kReady:
+    case ModelHost::State::kReady:
       return ok();
-    case ServiceHost::State::kLoading:
+    case ModelHost::State::kLoading:
       return protocol_error(503, fmt::format("the model is loading ({:.0f} %)", 100 * api.host.progress()), "loading");
-    case ServiceHost::State::kFailed:
+    case ModelHost::State::kFailed:
       break;
   }
-  const auto service = api.host.service();
-  return protocol_error(503, service ? "the model could not be loaded" : service.error().message, "load_failed");
+  const std::optional<Error> fault = api.host.fault();
+  return protocol_error(503, fault ? fault->message : "the model could not be loaded", "load_failed");
 }
 
 }  // namespace hocket

@@ -37,9 +37,8 @@ void add_process(PrometheusText& text) {
 }
 
 void add_model(PrometheusText& text, const ServiceInfo& info) {
-  text.family("hocket_model_info", "gauge", "The served model; always 1.");
-  text.sample({{"model", info.model_id}, {"architecture", info.model.arch}, {"quantization", info.model.quantisation}},
-              1);
+  text.family("hocket_model_info", "gauge", "A model that is loaded; always 1.");
+  text.sample({{"architecture", info.model.arch}, {"quantization", info.model.quantisation}}, 1);
   text.single("hocket_context_tokens", "gauge", "Size of the context.", static_cast<double>(info.n_ctx));
   text.family("hocket_planned_memory_bytes", "gauge", "Memory that the model was planned to take.");
   text.sample({{"part", "weights"}}, static_cast<double>(info.memory.weight_bytes));
@@ -111,18 +110,19 @@ void add_sessions(PrometheusText& text, const SessionStats& stats) {
 HttpResponse get_metrics(const HttpRequest& request, const Api& api) {
   PrometheusText text;
   add_process(text);
-  text.single("hocket_ready", "gauge", "1 when the model is loaded.",
-              api.host.state() == ServiceHost::State::kReady ? 1 : 0);
+  text.single("hocket_ready", "gauge", "1 when the model of the start is loaded.",
+              api.host.state() == ModelHost::State::kReady ? 1 : 0);
   text.single("hocket_http_connections", "gauge", "Open connections.", static_cast<double>(api.stats.n_connections()));
   text.family("hocket_http_responses_total", "counter", "Responses by class of status.");
   for (int kind = 1; kind <= 5; ++kind) {
     text.sample({{"class", fmt::format("{}xx", kind)}}, static_cast<double>(api.stats.n_responses(kind)));
   }
-  if (const auto service = api.host.service()) {
-    add_model(text, (*service)->info());
-    add_requests(text, (*service)->metrics());
-    add_cache(text, (*service)->cache());
-    add_sessions(text, (*service)->sessions().stats());
+  for (const auto& service : api.host.loaded()) {
+    text.set_labels({{"model", service->info().model_id}});
+    add_model(text, service->info());
+    add_requests(text, service->metrics());
+    add_cache(text, service->cache());
+    add_sessions(text, service->sessions().stats());
   }
   HttpResponse response;
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";

@@ -1,5 +1,4 @@
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "http/endpoints/endpoints.h"
@@ -7,35 +6,75 @@
 #include "http/service_json.h"
 
 namespace hocket {
-HttpResponse get_models(const HttpRequest& request, const Api& api) {
-  const auto service = api.host.service();
-  const bool music_only = !service && service.error().reason == "model_not_found" && api.music;
-  if (!service && !music_only) return error_response(service.error());
-  Json list = Json::object();
-  list["object"] = "list";
-  list["data"] = Json::array();
-  if (service) list["data"].push_back(model_json((*service)->info(), (*service)->info().model_id));
+namespace {
+
+std::string_view state_name(ModelStatus::State state) {
+  switch (state) {
+    case ModelStatus::State::kUnloaded:
+      return "unloaded";
+    case ModelStatus::State::kLoading:
+      return "loading";
+    case ModelStatus::State::kLoaded:
+      return "loaded";
+    case ModelStatus::State::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+Json entry_of(const ModelStatus& model, const std::string& id) {
+  Json json = model.service ? model_json(model.service->info(), id) : Json::object();
+  if (!model.service) {
+    json["id"] = id;
+    json["object"] = "model";
+    json["created"] = 0;
+    json["owned_by"] = "hocket";
+    json["aliases"] = model.aliases;
+    json["meta"] = Json::object({{"architecture", model.architecture}});
+  }
+  Json status = Json::object({{"value", state_name(model.state)}});
+  if (model.state == ModelStatus::State::kLoading) status["progress"] = model.progress;
+  if (model.state == ModelStatus::State::kFailed && model.fault) status["error"] = model.fault->message;
+  json["status"] = std::move(status);
+  return json;
+}
+
+Result<HttpResponse> list(const Api& api) {
+  Json data = Json::array();
+  const std::vector<ModelStatus> models = api.host.models();
+  for (const ModelStatus& model : models) data.push_back(entry_of(model, model.id));
   if (api.music)
     for (const std::string& name : api.music->inventory().dit)
-      list["data"].push_back(
+      data.push_back(
           {{"id", name}, {"object", "model"}, {"created", 0}, {"owned_by", "hocket"}, {"meta", {{"kind", "music"}}}});
   HttpResponse response;
-  response.body = dump_json(list);
+  response.body = dump_json(Json::object({{"object", "list"}, {"data", std::move(data)}}));
   return response;
 }
 
-HttpResponse get_model(const HttpRequest& request, const Api& api) {
-  const auto service = api.host.service();
-  if (!service) return error_response(service.error());
+Result<HttpResponse> one(const HttpRequest& request, const Api& api) {
   const std::string id = request.path.substr(std::string_view("/v1/models/").size());
-  if (!(*service)->serves(id)) {
-    Error error(ErrorCode::kNotFound, fmt::format("there is no model \"{}\"", id.substr(0, 256)), "model");
-    error.reason = "model_not_found";
-    return error_response(error);
+  std::vector<std::string> ids;
+  for (const ModelStatus& model : api.host.models()) {
+    const auto& aliases = model.aliases;
+    if (model.id == id || std::find(aliases.begin(), aliases.end(), id) != aliases.end()) {
+      HttpResponse response;
+      response.body = dump_json(entry_of(model, id));
+      return response;
+    }
+    ids.push_back(model.id);
   }
-  HttpResponse response;
-  response.body = dump_json(model_json((*service)->info(), id));
-  return response;
+  return no_such_model(id.substr(0, 256), ids);
+}
+
+}  // namespace
+
+HttpResponse get_models(const HttpRequest& request, const Api& api) {
+  return respond(list(api));
+}
+
+HttpResponse get_model(const HttpRequest& request, const Api& api) {
+  return respond(one(request, api));
 }
 
 }  // namespace hocket

@@ -23,11 +23,17 @@ Json limits_json(const HttpLimits& limits) {
 }  // namespace
 
 HttpResponse get_props(const HttpRequest& request, const Api& api) {
-  const auto service = api.host.service();
+  const auto model = model_of_query(request, api);
   // A server for music alone still has something to tell.
-  const bool music_only = !service && service.error().reason == "model_not_found" && api.music;
-  if (!service && !music_only) return error_response(service.error());
-  Json json = service ? service_json((*service)->info()) : Json::object();
+  const bool music_only = api.host.models().empty() && api.music;
+  if (!model && !music_only) return error_response(model.error());
+  Json json = Json::object();
+  if (model && model->service) json = service_json(model->service->info());
+  if (model && !model->service) {
+    json["model_alias"] = model->id;
+    json["model_path"] = model->path;
+  }
+  if (model) json["loaded"] = model->service != nullptr;
   if (api.music) {
     json["version"] = api.options.build_info;
     add_music_props(json, *api.music);

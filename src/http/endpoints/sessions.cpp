@@ -13,10 +13,11 @@ constexpr std::string_view kFolder = "/v1/sessions/";
 constexpr std::string_view kState = "/state";
 constexpr std::size_t kMostIdBytes = 256;
 
-// `user` of the query; there is nothing else in it.
+// `user` of the query; there may be `model` beside it.
 Result<std::string> read_tenant(const HttpRequest& request) {
   std::string tenant;
   for (const auto& [name, value] : request.query) {
+    if (name == "model") continue;
     if (name != "user") return Error(ErrorCode::kInvalid, fmt::format("there is no parameter \"{}\"", name), name);
     if (value.size() > kMostIdBytes)
       return Error(ErrorCode::kInvalid, fmt::format("user is longer than {} bytes", kMostIdBytes), "user");
@@ -41,8 +42,8 @@ Result<SessionName> read_name(const HttpRequest& request, std::string_view end) 
 }
 
 Result<HttpResponse> list(const HttpRequest& request, const Api& api) {
-  TRY_ASSIGN(const auto service, api.host.service());
   TRY_ASSIGN(const std::string tenant, read_tenant(request));
+  TRY_ASSIGN(const auto service, service_of_query(request, api));
   Json list = Json::array();
   for (const SessionInfo& info : service->sessions().list(tenant)) {
     Json entry = Json::object();
@@ -67,8 +68,8 @@ Result<HttpResponse> list(const HttpRequest& request, const Api& api) {
 }
 
 Result<HttpResponse> drop(const HttpRequest& request, const Api& api) {
-  TRY_ASSIGN(const auto service, api.host.service());
   TRY_ASSIGN(const SessionName name, read_name(request, ""));
+  TRY_ASSIGN(const auto service, service_of_query(request, api));
   TRY(service->sessions().drop(name));
   HttpResponse response;
   response.body = dump_json(Json::object({{"id", name.id}, {"object", "session"}, {"deleted", true}}));
@@ -76,8 +77,8 @@ Result<HttpResponse> drop(const HttpRequest& request, const Api& api) {
 }
 
 Result<HttpResponse> export_state(const HttpRequest& request, const Api& api) {
-  TRY_ASSIGN(const auto service, api.host.service());
   TRY_ASSIGN(const SessionName name, read_name(request, kState));
+  TRY_ASSIGN(const auto service, service_of_query(request, api));
   TRY_ASSIGN(const std::vector<std::byte> bytes, service->sessions().export_session(name));
   HttpResponse response;
   response.content_type = "application/octet-stream";
@@ -86,8 +87,8 @@ Result<HttpResponse> export_state(const HttpRequest& request, const Api& api) {
 }
 
 Result<HttpResponse> import_state(const HttpRequest& request, const Api& api) {
-  TRY_ASSIGN(const auto service, api.host.service());
   TRY_ASSIGN(const SessionName name, read_name(request, kState));
+  TRY_ASSIGN(const auto service, service_of_query(request, api));
   TRY(service->sessions().import_session(name, std::as_bytes(std::span(request.body))));
   HttpResponse response;
   response.body = dump_json(Json::object({{"id", name.id}, {"object", "session"}, {"imported", true}}));

@@ -52,8 +52,8 @@ Result<std::vector<TokenId>> tokenize_content(FieldReader& fields, ChatService& 
 }
 
 Result<HttpResponse> tokenize(const HttpRequest& request, const Api& api) {
-  TRY_ASSIGN(const auto service, api.host.service());
   TRY_ASSIGN(const Json body, parse_body(request, api));
+  TRY_ASSIGN(const auto service, service_for(body, request, api, false));
   FieldReader fields(body, "");
   EncodeOptions options;
   options.add_special = fields.boolean("add_special").value_or(false);
@@ -73,8 +73,8 @@ Result<HttpResponse> tokenize(const HttpRequest& request, const Api& api) {
 }
 
 Result<HttpResponse> detokenize(const HttpRequest& request, const Api& api) {
-  TRY_ASSIGN(const auto service, api.host.service());
   TRY_ASSIGN(const Json body, parse_body(request, api));
+  TRY_ASSIGN(const auto service, service_for(body, request, api, false));
   FieldReader fields(body, "");
   fields.ignore({"model"});
   const std::size_t n_vocab = service->info().model.n_vocab;
@@ -96,9 +96,9 @@ Result<HttpResponse> detokenize(const HttpRequest& request, const Api& api) {
 }
 
 Result<HttpResponse> apply_template(const HttpRequest& request, const Api& api) {
-  TRY_ASSIGN(const auto service, api.host.service());
   TRY_ASSIGN(const Json body, parse_body(request, api));
-  TRY_ASSIGN(const ParsedChat parsed, read_chat_request(body, request, *service, api.options, false));
+  TRY_ASSIGN(const auto service, service_for(body, request, api, false));
+  TRY_ASSIGN(const ParsedChat parsed, read_chat_request(body, request, *service, api.options));
   TRY_ASSIGN(const std::string prompt, service->apply_template(parsed.request));
   return json_response(Json::object({{"prompt", prompt}}));
 }
