@@ -30,16 +30,33 @@ CellHead head_of(const ggml_tensor* t, int64_t head) {
   return {at(t, 0, head), static_cast<int64_t>(t->nb[1]), t->ne[0], *cell_type(t->type)};
 }
 
-// Cells that a row sees are within [first, end).
-struct CellRange {
-  int64_t first, end;
-};
+const uint16_t* mask_of(const ggml_tensor* mask, int64_t query) {
+  return reinterpret_cast<const uint16_t*>(at(mask, query, 0));
+}
 
-CellRange seen(const uint16_t* mask, int64_t n) {
-  int64_t end = n, first = 0;
-  while (end > 0 && mask[end - 1] == kMasked) --end;
-  while (first < end && mask[first] == kMasked) ++first;
-  return {first, end};
+// The cells that one of n queries sees, in their order (nullptr: as they lie); how many.
+int64_t seen_cells(const ggml_tensor* mask, int64_t first_query, int64_t n, const int32_t* order, int32_t* cells) {
+  int64_t n_seen = 0;
+  for (int64_t i = 0; i < mask->ne[0]; ++i) {
+    const int32_t cell = order ? order[i] : static_cast<int32_t>(i);
+    // Later queries see more.
+    for (int64_t query = first_query + n; query-- > first_query;)
+      if (mask_of(mask, query)[cell] != kMasked) {
+        cells[n_seen++] = cell;
+        break;
+      }
+  }
+  return n_seen;
+}
+
+// What the queries' masks say of these cells, a query each `stride`.
+void gather_masks(const ggml_tensor* mask, int64_t first_query, int64_t n, const int32_t* cells, int64_t n_cells,
+                  int64_t stride, uint16_t* out) {
+  for (int64_t query = 0; query < n; ++query, out += stride) {
+    const uint16_t* from = mask_of(mask, first_query + query);
+    for (int64_t i = 0; i < n_cells; ++i) out[i] = from[cells[i]];
+    std::fill(out + n_cells, out + padded_cells(n_cells), kMasked);
+  }
 }
 
 float* scratch_of_thread(int64_t n_floats) {
@@ -59,21 +76,32 @@ bool CellAttentions::can_attend(const ggml_tensor* q, const ggml_tensor* k, cons
 }
 
 ggml_tensor* CellAttentions::attend(ggml_context* context, const KernelTable& kernels, ggml_tensor* q, ggml_tensor* k,
-                                    ggml_tensor* v, ggml_tensor* mask, ggml_tensor* sinks, float scale) {
+                                    ggml_tensor* v, ggml_tensor* mask, ggml_tensor* sinks, float scale,
+                                    ggml_tensor* order) {
   CHECK(can_attend(q, k, v) && mask->type == GGML_TYPE_F16 && mask->nb[0] == sizeof(uint16_t));
   CHECK(k->ne[0] == q->ne[0] && k->ne[1] == v->ne[1] && k->ne[2] == v->ne[2] && q->ne[2] % k->ne[2] == 0);
   CHECK(mask->ne[0] == k->ne[1] && mask->ne[1] == q->ne[1]);
+  CHECK(!order || (order->type == GGML_TYPE_I32 && order->ne[0] == k->ne[1]));
   Attention& attention = attentions_.emplace_back();
   attention.kernels = &kernels;
   attention.scale = scale;
-  ggml_tensor* args[] = {q, k, v, mask, sinks};
-  return ggml_custom_4d(context, GGML_TYPE_F32, v->ne[0], q->ne[2], q->ne[1], 1, args, sinks ? 5 : 4, run,
-                        GGML_N_TASKS_MAX, &attention);
+  attention.has_sinks = sinks != nullptr;
+  attention.has_order = order != nullptr;
+  ggml_tensor* args[6] = {q, k, v, mask};
+  int n_args = 4;
+  for (ggml_tensor* optional : {sinks, order})
+    if (optional) args[n_args++] = optional;
+  return ggml_custom_4d(context, GGML_TYPE_F32, v->ne[0], q->ne[2], q->ne[1], 1, args, n_args, run, GGML_N_TASKS_MAX,
+                        &attention);
 }
 
 void CellAttentions::run(ggml_tensor* dst, int, int nth, void* data) {
   auto& attention = *static_cast<Attention*>(data);
-  const ggml_tensor *q = dst->src[0], *k = dst->src[1], *v = dst->src[2], *mask = dst->src[3], *sinks = dst->src[4];
+  const ggml_tensor *q = dst->src[0], *k = dst->src[1], *v = dst->src[2], *mask = dst->src[3];
+  const ggml_tensor* sinks = attention.has_sinks ? dst->src[4] : nullptr;
+  const ggml_tensor* order_tensor = attention.has_order ? dst->src[attention.has_sinks ? 5 : 4] : nullptr;
+  const auto* order = order_tensor ? static_cast<const int32_t*>(order_tensor->data) : nullptr;
+  if (order && *order < 0) order = nullptr;
   const int64_t n_queries = q->ne[1], n_kv = k->ne[1], n_kv_head = k->ne[2], n_group = q->ne[2] / n_kv_head;
   // Rows that share a head of the cache: all queries' heads of the group, query after query.
   const int64_t n_rows = n_queries * n_group;
@@ -89,26 +117,23 @@ void CellAttentions::run(ggml_tensor* dst, int, int nth, void* data) {
     AttentionRows rows{};
     rows.k = head_of(k, kv_head);
     rows.v = head_of(v, kv_head);
-    rows.n_cells = n_kv;
     rows.scale = attention.scale;
-    rows.scratch = scratch_of_thread(attention_scratch(k->ne[0], v->ne[0], n_kv));
-    rows.first_cell = n_kv;
-    rows.end_cell = 0;
-    int64_t last_query = -1;
-    for (int64_t row = piece * rows_each; row < std::min(n_rows, (piece + 1) * rows_each); ++row) {
+    const int64_t n_scratch = attention_scratch(k->ne[0], v->ne[0], n_kv), n_most = padded_cells(n_kv);
+    rows.scratch = scratch_of_thread(n_scratch + n_most + kAttentionRows * n_most / 2);
+    auto* const cells = reinterpret_cast<int32_t*>(rows.scratch + n_scratch);
+    auto* const masks = reinterpret_cast<uint16_t*>(cells + n_most);
+    const int64_t first_row = piece * rows_each, end_row = std::min(n_rows, first_row + rows_each);
+    const int64_t first_query = first_row / n_group, n_here = (end_row - 1) / n_group - first_query + 1;
+    rows.cells = cells;
+    rows.n_cells = seen_cells(mask, first_query, n_here, order, cells);
+    gather_masks(mask, first_query, n_here, cells, rows.n_cells, n_most, masks);
+    for (int64_t row = first_row; row < end_row; ++row) {
       const int64_t query = row / n_group, head = kv_head * n_group + row % n_group, i = rows.n_rows++;
       rows.q[i] = reinterpret_cast<const float*>(at(q, query, head));
-      rows.mask[i] = reinterpret_cast<const uint16_t*>(at(mask, query, 0));
+      rows.mask[i] = masks + (query - first_query) * n_most;
       rows.out[i] = static_cast<float*>(dst->data) + (query * q->ne[2] + head) * v->ne[0];
       rows.sink[i] = sinks ? static_cast<const float*>(sinks->data) + head : nullptr;
-      if (query == last_query) continue;
-      last_query = query;
-      const CellRange range = seen(rows.mask[i], n_kv);
-      if (range.first == range.end) continue;
-      rows.first_cell = std::min(rows.first_cell, range.first);
-      rows.end_cell = std::max(rows.end_cell, range.end);
     }
-    if (rows.end_cell == 0) rows.first_cell = 0;
     attention.kernels->attend(rows);
   };
   const int64_t n_operations = n_rows * n_kv_head * n_kv * (k->ne[0] + v->ne[0]);

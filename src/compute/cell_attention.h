@@ -1,12 +1,13 @@
 // compute/cell_attention.h: our own attention over the cells of a cache, as an operation of a graph.
 //
 // The largest pieces of work are the rows of queries that read one head of the cache; threads take them until none is
-// left. A row has the same bits whatever the batch, the threads and the place of its sequence among the cells
+// left. Only cells that one of a piece's queries sees are read, in the order that the caller gives: with that of the
+// positions, a row has the same bits whatever the batch, the threads and the places of its sequence among the cells
 // (compute/kernels/attention.h).
 //
 // Owns     what the operations need while the graph lives.
 // Threads  one user at a time builds; operations run on all threads of a graph.
-// Cost     each thread that runs one keeps its scratch: 128 bytes a cell of the longest context, and some KiB.
+// Cost     each thread that runs one keeps its scratch: 196 bytes a cell of the longest context, and some KiB.
 #pragma once
 
 #include <ggml.h>
@@ -26,14 +27,16 @@ class CellAttentions {
 
   // softmax(scale · q·kᵀ + mask) · v: q [dim_k, n_queries, n_head], k [dim_k, n_kv, n_kv_head], v [dim_v, n_kv,
   // n_kv_head], mask F16 [n_kv, n_queries], sinks F32 [n_head] or nullptr → [dim_v, n_head, n_queries]. Rows of each
-  // may lie anywhere.
+  // may lie anywhere. order I32 [n_kv]: the cells in the order in which they are added up; nullptr, or −1 in front: as
+  // they lie.
   ggml_tensor* attend(ggml_context* context, const KernelTable& kernels, ggml_tensor* q, ggml_tensor* k, ggml_tensor* v,
-                      ggml_tensor* mask, ggml_tensor* sinks, float scale);
+                      ggml_tensor* mask, ggml_tensor* sinks, float scale, ggml_tensor* order = nullptr);
 
  private:
   struct Attention {
     const KernelTable* kernels;
     float scale;
+    bool has_sinks, has_order;
     WorkQueue queue;
   };
   static void run(ggml_tensor* dst, int ith, int nth, void* attention);

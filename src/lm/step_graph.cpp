@@ -23,6 +23,7 @@ StepGraph::StepGraph(const StepShape& shape, const ModelMemory& memory, const St
     const auto n_kv = static_cast<int64_t>(shape.n_kv[p]);
     PoolInputs inputs{};
     inputs.cells = graph_.input(GGML_TYPE_I64, {n_tokens}, "cells");
+    inputs.order = graph_.input(GGML_TYPE_I32, {n_kv}, "cell_order");
     inputs.mask = graph_.input(GGML_TYPE_F16, {n_kv, n_tokens}, "mask");
     if (trim) inputs.output_mask = graph_.input(GGML_TYPE_F16, {n_kv, n_outputs}, "output_mask");
     pools_.push_back(inputs);
@@ -99,7 +100,10 @@ Tensor StepGraph::attend(std::size_t layer, Tensor q, Tensor k, Tensor v, const 
   Tensor keys = read(k_rows, spec.head_dim_k);
   Tensor values = spec.n_latent > 0 ? read(k_rows, spec.n_latent) : read(v_rows, spec.head_dim_v);
   AttendOptions masked = options;
-  if (!masked.mask) masked.mask = query_mask(layer);
+  if (!masked.mask) {
+    masked.mask = query_mask(layer);
+    masked.order = pools_[cache.pool_of_layer(local(layer))].order;
+  }
   return attend_to(q, keys, values, masked);
 }
 
@@ -119,8 +123,10 @@ Tensor StepGraph::attend_flash(Tensor q, Tensor k, Tensor v, const AttendOptions
   // [head_dim_v, n_head, n_queries]
   if (options_.kernels && options.softcap == 0.0f && options.mask->type == GGML_TYPE_F16 &&
       CellAttentions::can_attend(q, k, v)) {
+    // Without the order of the positions, that of the cells shows in the last bits.
+    works_by_rows_ = works_by_rows_ && options.order != nullptr;
     Tensor out = graph_.cell_attentions().attend(context(), *options_.kernels, q, k, v, options.mask, options.sinks,
-                                                 options.scale);
+                                                 options.scale, options.order);
     return ggml_reshape_2d(context(), out, out->ne[0] * out->ne[1], out->ne[2]);
   }
   works_by_rows_ = false;

@@ -64,6 +64,7 @@ struct AttendOptions {
   float softcap = 0.0f;
   Tensor sinks = nullptr;  // F32 [n_head]: a logit of each head that only joins the denominator
   Tensor mask = nullptr;   // F16 [n_kv, n_queries] instead of the layer's own
+  Tensor order = nullptr;  // set by attend(): see cell_order()
 };
 
 class StepGraph {
@@ -86,6 +87,7 @@ class StepGraph {
   Tensor output_positions() const { return output_positions_; }  // I32 [n_outputs], nullptr as above
   Tensor cells(std::size_t pool) const { return pools_[pool].cells; }              // I64 [n_tokens]
   Tensor mask(std::size_t pool) const { return pools_[pool].mask; }                // F16 [n_kv, n_tokens]
+  Tensor cell_order(std::size_t pool) const { return pools_[pool].order; }         // I32 [n_kv]: cells by position
   Tensor output_mask(std::size_t pool) const { return pools_[pool].output_mask; }  // F16 [n_kv, n_outputs], or nullptr
   Tensor result() const { return result_; }                                        // [n_vocab or n_embd, n_outputs]
   Tensor hidden() const { return hidden_; }                                        // [n_embd, n_tokens], or nullptr
@@ -138,7 +140,7 @@ class StepGraph {
 
  private:
   struct PoolInputs {
-    Tensor cells, mask, output_mask;
+    Tensor cells, order, mask, output_mask;
   };
   bool trims() const { return trimming_ && output_rows_ != nullptr; }
   std::size_t local(std::size_t layer) const { return layer - options_.first_layer; }

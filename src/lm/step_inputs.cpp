@@ -27,6 +27,11 @@ void fill_pool(const StepGraph& g, const KvCache& cache, const Placement& placem
   };
   std::vector<uint32_t> every(placement.tokens.size());
   std::iota(every.begin(), every.end(), 0u);
+  if (Tensor order = g.cell_order(pool); order && order->buffer) {
+    std::vector<int32_t> by_position(where.n_kv);
+    cache.fill_order(placement, pool, by_position);
+    set(order, by_position.data());
+  }
   fill(g.mask(pool), every);
   fill(g.output_mask(pool), rows);
 }

@@ -184,6 +184,33 @@ void KvCache::fill_mask(const Placement& placement, std::size_t p, std::span<con
   }
 }
 
+void KvCache::fill_order(const Placement& placement, std::size_t p, std::span<int32_t> order) const {
+  const CellPool& pool = pools_[p];
+  const PoolPlacement& where = placement.pools[p];
+  CHECK(order.size() == where.n_kv && !order.empty());
+  std::vector<int32_t> positions(where.n_kv);
+  for (std::size_t cell = 0; cell < where.n_kv; ++cell) positions[cell] = pool.position(static_cast<uint32_t>(cell));
+  for (std::size_t i = 0; i < where.cells.size(); ++i) positions[where.cells[i]] = placement.tokens[i].position;
+  int32_t last = 0;
+  bool sorted = true;
+  for (const int32_t position : positions) {
+    if (position == kNoPosition) continue;
+    sorted = sorted && position >= last;
+    last = std::max(last, position);
+  }
+  order[0] = -1;
+  if (sorted) return;
+  // Sorted by counting; empty cells are counted behind all others.
+  std::vector<uint32_t> starts(static_cast<std::size_t>(last) + 3, 0);
+  const auto bucket = [&](int32_t position) {
+    return static_cast<std::size_t>(position == kNoPosition ? last + 1 : position);
+  };
+  for (const int32_t position : positions) ++starts[bucket(position) + 1];
+  for (std::size_t i = 1; i < starts.size(); ++i) starts[i] += starts[i - 1];
+  for (std::size_t cell = 0; cell < positions.size(); ++cell)
+    order[starts[bucket(positions[cell])]++] = static_cast<int32_t>(cell);
+}
+
 std::size_t KvCache::max_n_kv(std::size_t pool) const {
   return pools_[pool].n_cells();
 }

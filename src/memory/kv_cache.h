@@ -73,6 +73,9 @@ class KvCache {
   // Mask rows [n_kv] for the queries `rows` (indices into the placement's tokens; 0 visible, -inf not), as F16.
   void fill_mask(const Placement& placement, std::size_t pool, std::span<const uint32_t> rows,
                  std::span<ggml_fp16_t> mask) const;
+  // The pool's first n_kv cells by the positions of what they hold in this step, empty ones last; −1 in front where
+  // that is how they lie.
+  void fill_order(const Placement& placement, std::size_t pool, std::span<int32_t> order) const;
   // The largest n_kv that a step can have.
   std::size_t max_n_kv(std::size_t pool) const;
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <random>
 
 #include "compute/kernels/kernel_table.h"
@@ -58,7 +59,7 @@ std::vector<std::byte> as_type(const std::vector<float>& values, ggml_type type)
 
 // Queries [first, first + n) of the values.
 std::vector<float> attend(const KernelTable& kernels, const Shape& s, const Values& x, int64_t first, int64_t n,
-                          int n_threads) {
+                          int n_threads, const std::vector<int32_t>& cells_in_order = {}) {
   Graph graph(32);
   ggml_context* c = graph.context();
   Tensor q = graph.input(GGML_TYPE_F32, {s.dim_k, s.n_head, n}, "q");
@@ -66,9 +67,10 @@ std::vector<float> attend(const KernelTable& kernels, const Shape& s, const Valu
   Tensor v = graph.input(s.cells, {s.dim_v, s.n_kv_head, s.n_kv}, "v");
   Tensor mask = graph.input(GGML_TYPE_F16, {s.n_kv, n}, "mask");
   Tensor sinks = s.sinks ? graph.input(GGML_TYPE_F32, {s.n_head}, "sinks") : nullptr;
+  Tensor order = cells_in_order.empty() ? nullptr : graph.input(GGML_TYPE_I32, {s.n_kv}, "order");
   const auto heads_last = [&](Tensor t) { return ggml_permute(c, t, 0, 2, 1, 3); };
   Tensor out = graph.cell_attentions().attend(c, kernels, heads_last(q), heads_last(k), heads_last(v), mask, sinks,
-                                              1.0f / std::sqrt(static_cast<float>(s.dim_k)));
+                                              1.0f / std::sqrt(static_cast<float>(s.dim_k)), order);
   std::vector<ggml_fp16_t> halves;
   for (int64_t i = first * s.n_kv; i < (first + n) * s.n_kv; ++i)
     halves.push_back(x.seen[static_cast<std::size_t>(i)] ? 0 : 0xFC00);
@@ -77,6 +79,7 @@ std::vector<float> attend(const KernelTable& kernels, const Shape& s, const Valu
     ggml_backend_tensor_set(k, as_type(x.k, s.cells).data(), 0, ggml_nbytes(k));
     ggml_backend_tensor_set(v, as_type(x.v, s.cells).data(), 0, ggml_nbytes(v));
     ggml_backend_tensor_set(mask, halves.data(), 0, ggml_nbytes(mask));
+    if (order) ggml_backend_tensor_set(order, cells_in_order.data(), 0, ggml_nbytes(order));
     if (sinks) ggml_backend_tensor_set(sinks, x.sinks.data(), 0, ggml_nbytes(sinks));
   });
 }
@@ -146,6 +149,32 @@ TEST_P(CellAttentionKernels, GivesEveryQueryTheSameBitsInEveryCompany) {
     for (int64_t t = 0; t < s.n_queries; ++t)
       EXPECT_EQ(attend(*GetParam(), s, x, t, 1, 1),
                 std::vector<float>(together.begin() + t * width, together.begin() + (t + 1) * width));
+  }
+}
+
+// Nor in which order its cells lie, as long as the order of their positions is told.
+TEST_P(CellAttentionKernels, DoesNotDependOnTheOrderOfCells) {
+  for (std::size_t n = 0; n < shapes().size(); ++n) {
+    const Shape& s = shapes()[n];
+    SCOPED_TRACE(testing::Message() << "shape " << n);
+    const Values a(s, static_cast<uint32_t>(n + 5));
+    Values b = a;
+    std::vector<int32_t> order(static_cast<std::size_t>(s.n_kv));
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937(static_cast<uint32_t>(n)));
+    const int64_t row_k = s.dim_k * s.n_kv_head, row_v = s.dim_v * s.n_kv_head;
+    for (int64_t i = 0; i < s.n_kv; ++i) {
+      const int64_t to = order[static_cast<std::size_t>(i)];
+      std::copy_n(a.k.begin() + i * row_k, row_k, b.k.begin() + to * row_k);
+      std::copy_n(a.v.begin() + i * row_v, row_v, b.v.begin() + to * row_v);
+      for (int64_t t = 0; t < s.n_queries; ++t)
+        b.seen[static_cast<std::size_t>(t * s.n_kv + to)] = a.seen[static_cast<std::size_t>(t * s.n_kv + i)];
+    }
+    const std::vector<float> expected = attend(*GetParam(), s, a, 0, s.n_queries, 2);
+    EXPECT_EQ(attend(*GetParam(), s, b, 0, s.n_queries, 2, order), expected);
+    std::iota(order.begin(), order.end(), 0);
+    order[0] = -1;  // as they lie
+    EXPECT_EQ(attend(*GetParam(), s, a, 0, s.n_queries, 2, order), expected);
   }
 }
 

@@ -2,8 +2,8 @@
 // cache.
 //
 // Scores are taken of all cells first, then their largest, then the sums over cells, one after the other in the order
-// of the cells. A masked cell adds exactly nothing, so that a row's bits depend neither on the batch nor on where its
-// sequence lies among the cells. Every instruction set does the same operations.
+// in which they are listed. A masked cell adds exactly nothing, so that a row's bits depend on the cells that it sees
+// and on their order alone. Every instruction set does the same operations.
 //
 // Threads  pure functions; each thread has its own scratch.
 // Source   softmax as in Vaswani et al. 2017, §3.2.1; exp() by the polynomial of Cephes' expf.
@@ -28,10 +28,11 @@ struct CellHead {
 
 struct AttentionRows {
   CellHead k, v;
-  int64_t first_cell, end_cell, n_cells;  // cells outside of [first_cell, end_cell) are masked for every row
+  const int32_t* cells;  // [n_cells]: which to read, in this order
+  int64_t n_cells;
   int64_t n_rows;
   const float* q[kAttentionRows];        // [k.dim]
-  const uint16_t* mask[kAttentionRows];  // f16 [n_cells]
+  const uint16_t* mask[kAttentionRows];  // f16 [n_cells], and −∞ up to padded_cells(n_cells)
   float* out[kAttentionRows];            // [v.dim]
   const float* sink[kAttentionRows];     // a score without a value, or nullptr
   float scale;
@@ -42,9 +43,13 @@ constexpr int64_t padded_dim(int64_t n) {
   return (n + 15) / 16 * 16;
 }
 
+constexpr int64_t padded_cells(int64_t n) {
+  return (n + kAttentionCells - 1) / kAttentionCells * kAttentionCells;
+}
+
 constexpr int64_t attention_scratch(int64_t dim_k, int64_t dim_v, int64_t n_cells) {
   const int64_t k = padded_dim(dim_k), v = padded_dim(dim_v);
-  return kAttentionCells * (k > v ? k : v) + kAttentionRows * (k + v + padded_dim(n_cells) + kAttentionCells);
+  return kAttentionCells * (k > v ? k : v) + kAttentionRows * (k + v + padded_cells(n_cells));
 }
 
 using AttendRows = void (*)(const AttentionRows& rows);

@@ -37,13 +37,13 @@ inline __attribute__((always_inline)) V exp_of(V x) {
   return V::zero_where_below(x, low, V::times_power_of_two(y, n));
 }
 
-// Cells [first, first + n) of a head as floats, dimensions padded with zeros. Whether all are finite.
+// n cells of a head as floats, dimensions padded with zeros. Whether all are finite.
 template <typename V>
-bool convert_cells(const CellHead& head, int64_t first, int64_t n, float* out) {
+bool convert_cells(const CellHead& head, const int32_t* cells, int64_t n, float* out) {
   const int64_t padded = padded_dim(head.dim), whole = head.dim / 16 * 16;
   V zeros = V::splat(0.0f);  // 0 · v, which is a NaN for what is not finite
   for (int64_t c = 0; c < n; ++c, out += padded) {
-    const std::byte* cell = head.data + (first + c) * head.stride;
+    const std::byte* cell = head.data + cells[c] * head.stride;
     const auto read = [&](const std::byte* at) {
       if (head.type == CellType::kF16) return V::load_half(reinterpret_cast<const uint16_t*>(at));
       if (head.type == CellType::kBF16) return V::load_bf16(reinterpret_cast<const uint16_t*>(at));
@@ -157,17 +157,11 @@ void add_values_seen(const float* p, const float* v, int64_t padded, int64_t n_c
 
 // Scores of a row into their exponentials; returns the largest score.
 template <typename V>
-float soften(const AttentionRows& t, int64_t row, int64_t first, int64_t n, float* scores) {
+float soften(const AttentionRows& t, int64_t row, int64_t n, float* scores) {
   const V scale = V::splat(t.scale);
   V most = V::splat(-__builtin_inff());
   for (int64_t c = 0; c < n; c += 16) {
-    uint16_t halves[16];
-    const uint16_t* mask = t.mask[row] + first + c;
-    if (const int64_t left = t.n_cells - first - c; left < 16) {
-      for (int64_t i = 0; i < 16; ++i) halves[i] = i < left ? mask[i] : 0xFC00;  // −∞
-      mask = halves;
-    }
-    const V added = V::load_half(mask);
+    const V added = V::load_half(t.mask[row] + c);
     const V score = V::minus_infinity_where(added, V::fma(V::load(scores + c), scale, added));
     V::store(scores + c, score);
     most = V::max(most, score);
@@ -185,8 +179,7 @@ float soften(const AttentionRows& t, int64_t row, int64_t first, int64_t n, floa
 template <typename V>
 void attention(const AttentionRows& t) {
   const int64_t padded_k = padded_dim(t.k.dim), padded_v = padded_dim(t.v.dim);
-  const int64_t first = t.first_cell / 16 * 16;
-  const int64_t n = (t.end_cell - first + kAttentionCells - 1) / kAttentionCells * kAttentionCells;
+  const int64_t n = padded_cells(t.n_cells);
   float* cells = t.scratch;
   float* q = cells + kAttentionCells * (padded_k > padded_v ? padded_k : padded_v);
   float* acc = q + kAttentionRows * padded_k;
@@ -197,8 +190,8 @@ void attention(const AttentionRows& t) {
     for (int64_t d = 0; d < padded_v; ++d) acc[r * padded_v + d] = 0;
   }
   for (int64_t c = 0; c < n; c += kAttentionCells) {
-    const int64_t left = t.end_cell - first - c, n_here = left < kAttentionCells ? left : kAttentionCells;
-    convert_cells<V>(t.k, first + c, n_here, cells);
+    const int64_t left = t.n_cells - c, n_here = left < kAttentionCells ? left : kAttentionCells;
+    convert_cells<V>(t.k, t.cells + c, n_here, cells);
     for (int64_t i = n_here * padded_k; i < kAttentionCells * padded_k; ++i) cells[i] = 0;
     int64_t r = 0;
     for (; r + 4 <= t.n_rows; r += 4) score_rows<V, 4>(q + r * padded_k, cells, padded_k, scores + r * n + c, n);
@@ -206,7 +199,7 @@ void attention(const AttentionRows& t) {
   }
   float total[kAttentionRows];
   for (int64_t r = 0; r < t.n_rows; ++r) {
-    const float largest = soften<V>(t, r, first, n, scores + r * n);
+    const float largest = soften<V>(t, r, n, scores + r * n);
     total[r] = 0;
     if (t.sink[r]) {
       float one[16];
@@ -215,8 +208,8 @@ void attention(const AttentionRows& t) {
     }
   }
   for (int64_t c = 0; c < n; c += kAttentionCells) {
-    const int64_t left = t.end_cell - first - c, n_here = left < kAttentionCells ? left : kAttentionCells;
-    const bool finite = convert_cells<V>(t.v, first + c, n_here, cells);
+    const int64_t left = t.n_cells - c, n_here = left < kAttentionCells ? left : kAttentionCells;
+    const bool finite = convert_cells<V>(t.v, t.cells + c, n_here, cells);
     int64_t r = 0;
     for (; !finite && r < t.n_rows; ++r)
       add_values_seen<V>(scores + r * n + c, cells, padded_v, n_here, acc + r * padded_v, total + r);
