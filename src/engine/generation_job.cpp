@@ -114,6 +114,7 @@ Result<void> GenerationJob::begin_prompt() {
   options.every_row = plan_.echo && plan_.generation.top_logprobs.has_value();
   options.reuse = !options.every_row && plan_.serving.cache_prompt;
   options.any_lineage = plan_.serving.reuse_generated_state;
+  options.message_ends = prompt().message_ends;
   if (plan_.session) {
     options.saved = plan_.session->match().state;
     options.n_saved = plan_.session->match().n_tokens;
@@ -220,7 +221,8 @@ void GenerationJob::end_prompt() {
 }
 
 void GenerationJob::keep_continuation() {
-  if (forks() || !plan_.serving.cache_prompt || !plan_.serving.reuse_generated_state) return;
+  if (forks() || !plan_.serving.cache_prompt) return;
+  if (!plan_.serving.reuse_generated_state && !memory_->prefixes().rules().exact) return;
   // The token drawn last is never evaluated only to be kept.
   const std::span<const TokenId> held = std::span(history_).first(memory_->runner().memory().length(prompt_seq_.id()));
   const PrefixCache::Lineage lineage{prompt_run_->n_strict(), prompt().ids.size()};

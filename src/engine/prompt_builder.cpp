@@ -95,6 +95,7 @@ Result<PreparedChat> PromptBuilder::chat(const ChatRequest& request) const {
   out.prompt.n_added = add_bos(out.prompt.ids);
   if (out.prompt.ids.empty()) return invalid("the template renders these messages to nothing", "messages");
   TRY(check_length(out.prompt.ids.size(), n_ctx_ - 1, "messages"));
+  out.prompt.message_ends = message_ends(out.prompt.ids);
   out.opens_thinking = opens_thinking(out.prompt.text, request);
   return out;
 }
@@ -144,7 +145,16 @@ Result<PreparedPrompt> PromptBuilder::completion(const Prompt& prompt, const std
   if (infill || std::holds_alternative<std::string>(prompt)) out.n_added = add_bos(out.ids);
   if (out.ids.empty()) return invalid("the prompt must not be empty", "prompt");
   TRY(check_length(out.ids.size(), n_ctx_ - 1, "prompt"));
+  out.message_ends = message_ends(out.ids);
   return out;
+}
+
+std::vector<std::size_t> PromptBuilder::message_ends(const std::vector<TokenId>& ids) const {
+  constexpr std::size_t kMost = 2;
+  std::vector<std::size_t> ends;
+  for (std::size_t i = ids.size(); i-- > 0 && ends.size() < kMost;)
+    if (i + 1 < ids.size() && tokenizer_->is_end_of_generation(ids[i])) ends.insert(ends.begin(), i + 1);
+  return ends;
 }
 
 Result<std::vector<TokenId>> PromptBuilder::embedding(const Prompt& input) const {

@@ -24,7 +24,9 @@ namespace hocket {
 struct PreparedPrompt {
   std::vector<TokenId> ids;
   std::size_t n_added = 0;  // leading tokens that the client did not write (BOS)
-  std::string text;         // as the client wrote it, for echo
+  // Where its last messages end: after tokens that end a generation. At most two, ascending.
+  std::vector<std::size_t> message_ends;
+  std::string text;  // as the client wrote it, for echo
 };
 
 struct PreparedChat {
@@ -51,6 +53,7 @@ class PromptBuilder {
   Result<std::vector<TokenId>> encode(std::string_view text, const char* field) const;
   Result<void> check_ids(const std::vector<TokenId>& ids, const char* field) const;
   Result<void> check_length(std::size_t n_tokens, std::size_t n_most, const char* field) const;
+  std::vector<std::size_t> message_ends(const std::vector<TokenId>& ids) const;
   // Puts BOS in front when the vocabulary wants one and the tokens do not begin with it; the number of tokens added.
   std::size_t add_bos(std::vector<TokenId>& ids) const;
   bool opens_thinking(const std::string& rendered, const ChatRequest& request) const;

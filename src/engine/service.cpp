@@ -46,6 +46,7 @@ Result<std::unique_ptr<SessionStore>> open_sessions(const SessionOptions& option
   store.most_disk_bytes = options.most_disk_bytes;
   store.identity = parts.identity;
   store.rules.n_chunk = n_chunk;
+  store.rules.exact = parts.runner->rows_independent();
   return SessionStore::open(std::move(store));
 }
 

@@ -1,10 +1,12 @@
 // Requests side by side: they go on together, hold each other up by a step at most, and give the tokens they give
 // alone.
 #include <algorithm>
+#include <atomic>
 #include <random>
 #include <thread>
 
 #include "engine/service_fixture.h"
+#include "support/temp_folder.h"
 
 namespace hocket::testing_engine {
 namespace {
@@ -185,9 +187,11 @@ std::vector<Trial> random_trials(std::mt19937& random, std::size_t n) {
     request.request_id = "r" + std::to_string(i);
     request.user = below(4) == 0 ? "other" : "";
     std::string text = beginnings[below(3)].substr(0, 1 + below(200));
+    if (below(3) > 0) text += "<|im_end|>";
     if (below(3) > 0) text += std::to_string(i) + std::string(below(90), 'z');
     request.prompts.emplace_back(text);
-    if (below(8) == 0) request.prompts.emplace_back("and " + text);
+    if (below(3) == 0) request.serving.session_id = "s" + std::to_string(below(4));
+    if (request.serving.session_id.empty() && below(8) == 0) request.prompts.emplace_back("and " + text);
     request.params.max_tokens = static_cast<int64_t>(1 + below(30));
     request.params.n = below(4) == 0 ? static_cast<int>(2 + below(3)) : 1;
     request.params.seed = static_cast<int64_t>(i);
@@ -198,49 +202,100 @@ std::vector<Trial> random_trials(std::mt19937& random, std::size_t n) {
   return trials;
 }
 
-class LanesPropertyTest : public LanesTest, public ::testing::WithParamInterface<bool> {};
+struct LanesSetting {
+  const char* name;
+  bool exact;   // rows do not depend on their steps, so that answers and drafts may be continued
+  bool drafts;  // which needs that
+  bool cuts;    // false: a memory of recurrent layers
+};
+
+class LanesPropertyTest : public LanesTest, public ::testing::WithParamInterface<LanesSetting> {
+ protected:
+  void restart(std::size_t n_parallel) {
+    options.n_parallel = n_parallel;
+    service.reset();
+    start();
+    runner->fake_memory().cuts_anywhere = GetParam().cuts;
+  }
+  // What clients and operators may do at any moment, until `done`.
+  void disturb(std::mt19937& random, std::size_t n_requests, const std::atomic<bool>& done) {
+    const auto below = [&](std::size_t n) { return random() % n; };
+    const auto session = [&] { return "s" + std::to_string(below(4)); };
+    while (!done) {
+      switch (below(6)) {
+        case 0:
+          (void)service->clear_cache();
+          break;
+        case 1:
+          (void)service->sessions().fork(below(4) == 0 ? "other" : "", session(), session());
+          break;
+        case 2:
+          (void)service->sessions().drop({below(4) == 0 ? "other" : "", session()});
+          break;
+        default: {
+          const std::string id = "r" + std::to_string(below(n_requests));
+          if (!service->pause(id)) break;
+          std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
+          (void)service->resume(id);
+        }
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 500));
+    }
+  }
+};
 
 TEST_P(LanesPropertyTest, TokensAreThoseOfARunAlone) {
-  const bool drafts = GetParam();
-  script.peak = 0;        // the text is a hash of what the sequence holds
-  script.exact = drafts;  // else also of how it got there
+  script.peak = 0;                  // the text is a hash of what the sequence holds
+  script.exact = GetParam().exact;  // else also of how it got there
   options.max_queue = 1000;
-  if (drafts) options.drafts.kind = DraftOptions::Kind::kLookup;
+  if (GetParam().drafts) options.drafts.kind = DraftOptions::Kind::kLookup;
   const unsigned seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const std::vector<Trial> trials = random_trials(random, 40);
+  const std::vector<Trial> trials = random_trials(random, 60);
 
-  options.n_parallel = 1;
-  start();
+  restart(1);
   std::vector<Collected> alone;
   for (const Trial& trial : trials) {
     CompletionRequest request = trial.request;
     request.user = "cold " + trial.request.request_id;
+    request.serving.session_id.clear();
     alone.push_back(collect(service->complete(request)));
     ASSERT_FALSE(alone.back().error) << alone.back().error->message;
     EXPECT_EQ(alone.back().usage.cached_tokens, 0u);
   }
 
-  options.n_parallel = 1 + random() % 6;
-  start();
+  const TempFolder folder;
+  options.sessions.folder = folder.path().string();
   std::vector<Collected> together(trials.size());
-  std::vector<std::thread> clients;
-  for (std::size_t i = 0; i < trials.size(); ++i) {
-    if (random() % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
-    clients.emplace_back([&, i] {
-      auto reply = service->complete(trials[i].request);
-      if (!reply) {
-        together[i].error = reply.error();
-        return;
-      }
-      for (int k = 0; k < trials[i].cancel_after; ++k)
-        if (!(*reply)->next(milliseconds(20)).ok()) break;
-      if (trials[i].cancel_after >= 0) (*reply)->cancel();
-      if (trials[i].cancel_after < 0) together[i] = collect(**reply);
-    });
+  constexpr std::size_t kLives = 3;  // of the server
+  for (std::size_t life = 0; life < kLives; ++life) {
+    restart(1 + random() % 6);
+    std::vector<std::thread> clients;
+    std::atomic<bool> done{false};
+    std::thread others([&, own = std::mt19937(random())]() mutable { disturb(own, trials.size(), done); });
+    for (std::size_t i = life; i < trials.size(); i += kLives) {
+      if (random() % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+      clients.emplace_back([&, i] {
+        auto reply = service->complete(trials[i].request);
+        if (!reply) {
+          together[i].error = reply.error();
+          return;
+        }
+        for (int k = 0; k < trials[i].cancel_after; ++k)
+          if (!(*reply)->next(milliseconds(20)).ok()) break;
+        if (trials[i].cancel_after >= 0) (*reply)->cancel();
+        if (trials[i].cancel_after < 0) together[i] = collect(**reply);
+      });
+    }
+    for (std::thread& client : clients) client.join();
+    done = true;
+    others.join();
+    // Nothing is left once what is remembered goes, too.
+    service->drain(milliseconds(5000));
+    ASSERT_TRUE(service->clear_cache().ok());
+    EXPECT_EQ(runner->fake_memory().n_free_cells(), runner->fake_memory().n_cells());
   }
-  for (std::thread& client : clients) client.join();
   for (std::size_t i = 0; i < trials.size(); ++i) {
     if (trials[i].cancel_after >= 0) continue;
     ASSERT_FALSE(together[i].error) << i << ": " << together[i].error->message;
@@ -248,13 +303,15 @@ TEST_P(LanesPropertyTest, TokensAreThoseOfARunAlone) {
     for (std::size_t c = 0; c < alone[i].choices.size(); ++c)
       EXPECT_EQ(together[i].choices[c].content, alone[i].choices[c].content) << "request " << i << " choice " << c;
   }
-  // Nothing is left once what is remembered goes, too.
-  service->drain(milliseconds(5000));
-  ASSERT_TRUE(service->clear_cache().ok());
-  EXPECT_EQ(runner->fake_memory().n_free_cells(), runner->fake_memory().n_cells());
 }
 
-INSTANTIATE_TEST_SUITE_P(Drafts, LanesPropertyTest, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Settings, LanesPropertyTest,
+                         ::testing::Values(LanesSetting{"rows_that_depend_on_steps", false, false, true},
+                                           LanesSetting{"exact_rows", true, false, true},
+                                           LanesSetting{"exact_rows_and_drafts", true, true, true},
+                                           LanesSetting{"recurrent", false, false, false},
+                                           LanesSetting{"recurrent_and_exact", true, false, false}),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace hocket::testing_engine

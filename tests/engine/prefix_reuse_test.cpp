@@ -211,6 +211,65 @@ TEST_F(PrefixReuseTest, WhatIsKeptMakesWayForWhatRuns) {
   EXPECT_EQ(collect(service->complete(long_one)).usage.completion_tokens, 100u);
 }
 
+// Rows depend on nothing but the tokens before them, as with kernels of our own: any state is that of a cold run.
+class ExactReuseTest : public PrefixReuseTest {
+ protected:
+  void SetUp() override {
+    script.exact = true;
+    PrefixReuseTest::SetUp();
+  }
+  static CompletionRequest chat(const std::vector<std::string>& messages) {
+    std::string text;
+    for (const std::string& message : messages) text += message + "<|im_end|>";
+    return prompt(text + "assistant:");
+  }
+};
+
+TEST_F(ExactReuseTest, APromptContinuesFromAnyToken) {
+  answer(prompt(std::string(100, 'l')));
+  const CompletionRequest second = prompt(std::string(93, 'l') + " and more");
+  const Answer warm = answer(second);
+  EXPECT_EQ(warm.cached, 93u);
+  EXPECT_EQ(warm.status, CacheStatus::kExactPrefix);
+  expect_equal(warm, cold(second));
+}
+
+TEST_F(ExactReuseTest, AnAnswerIsContinuedByTheNextTurn) {
+  script.peak = 20;
+  script.next = [](std::span<const TokenId> history) { return static_cast<TokenId>('a' + history.size() % 26); };
+  start();
+  const Answer said = answer(prompt(std::string(100, 'k')));
+  const CompletionRequest second = prompt(std::string(100, 'k') + said.text + "!");
+  const Answer warm = answer(second);
+  EXPECT_EQ(warm.cached, 111u);  // the last of 12 tokens was not evaluated
+  EXPECT_EQ(warm.n_generated, 11u);
+  EXPECT_EQ(warm.status, CacheStatus::kGeneratedPrefix);
+  expect_equal(warm, cold(second));
+  // The state that came of it is as good as any.
+  const CompletionRequest third = prompt(std::string(100, 'k') + said.text + "! Yes");
+  const Answer on = answer(third);
+  EXPECT_EQ(on.cached, 113u);
+  expect_equal(on, cold(third));
+}
+
+TEST_F(ExactReuseTest, AMemoryThatCannotBeCutContinuesAtTheEndOfAMessage) {
+  runner->fake_memory().cuts_anywhere = false;
+  const std::string first(90, 'q'), second(40, 'r');
+  answer(chat({first}));
+  const CompletionRequest next = chat({first, "what was answered, without its thoughts", second});
+  const Answer warm = answer(next);
+  EXPECT_EQ(warm.cached, 91u);  // with the token that ends it
+  expect_equal(warm, cold(next));
+  // Borders in the middle of a conversation serve who asks its last question otherwise.
+  const CompletionRequest other = chat({first, "what was answered, without its thoughts", "another question"});
+  EXPECT_EQ(answer(other).cached, 91u);  // this fake keeps no checkpoints
+}
+
+TEST_F(ExactReuseTest, ChunksStayWholeWhereTheMemoryCanBeCut) {
+  answer(chat({std::string(30, 's'), std::string(30, 't'), std::string(30, 'u')}));
+  EXPECT_EQ(runner->steps().front(), 64u);
+}
+
 TEST_F(PrefixReuseTest, EmbeddingsBetweenDoNotDisturb) {
   const CompletionRequest request = prompt(std::string(150, 'j'));
   const Answer reference = answer(request);

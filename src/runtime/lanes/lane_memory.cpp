@@ -8,8 +8,9 @@
 namespace hocket {
 namespace {
 
-PrefixCacheOptions with_chunk(PrefixCacheOptions options, std::size_t n_chunk) {
+PrefixCacheOptions prefix_options(PrefixCacheOptions options, std::size_t n_chunk, const LmRunner& runner) {
   options.n_chunk = n_chunk;
+  options.exact = runner.rows_independent();
   return options;
 }
 
@@ -19,7 +20,7 @@ LaneMemory::LaneMemory(LmRunner& runner, const LaneMemoryOptions& options, Draft
     : runner_(&runner),
       n_chunk_(std::clamp<std::size_t>(options.n_chunk, 1, runner.options().n_batch)),
       sequences_(runner.memory()),
-      prefixes_(sequences_, with_chunk(options.prefixes, n_chunk_)),
+      prefixes_(sequences_, prefix_options(options.prefixes, n_chunk_, runner)),
       drafts_(std::move(drafts)) {}
 
 Result<Sequence> LaneMemory::take_sequence() {

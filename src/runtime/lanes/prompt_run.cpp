@@ -72,7 +72,16 @@ Result<void> PromptRun::take_saved() {
 
 std::size_t PromptRun::chunk_end() const {
   const std::size_t n_chunk = memory_->n_chunk();
-  return std::min((n_done_ / n_chunk + 1) * n_chunk, tokens_.size());
+  const std::size_t end = std::min((n_done_ / n_chunk + 1) * n_chunk, tokens_.size());
+  if (!marks_messages()) return end;
+  const auto next = std::upper_bound(options_.message_ends.begin(), options_.message_ends.end(), n_done_);
+  return next == options_.message_ends.end() ? end : std::min(end, *next);
+}
+
+bool PromptRun::marks_messages() const {
+  if (!memory_->prefixes().rules().exact || options_.message_ends.empty()) return false;
+  const MemoryTraits traits = memory_->runner().memory().traits();
+  return !traits.cuts_anywhere || traits.n_window > 0;
 }
 
 StepWish PromptRun::wish() const {
@@ -105,13 +114,22 @@ void PromptRun::remember() {
     return;
   }
   const std::size_t n_chunk = memory_->n_chunk();
+  if (marks_messages()) {
+    // The next turn repeats the messages and differs after them; an edited message differs one end earlier.
+    const std::span<const std::size_t> ends = options_.message_ends;
+    if (n_done_ == ends.back())
+      prefixes.record(seq_, tokens_.first(n_done_), tenant_, {n_done_, n_done_}, {});
+    else if (std::binary_search(ends.begin(), ends.end(), n_done_))
+      memory_->runner().memory().checkpoint(seq_);
+  }
   if (n_strict_ != n_done_ || n_done_ % n_chunk != 0) return;
   // The last border for the next turn of a conversation, whose prompt differs from this one near its end: memories that
   // forget (windows) or cannot be cut (recurrence) return to it. Others that begin alike part from it earlier; marks at
   // powers of two leave them at least half of what they share.
   constexpr std::size_t kTail = 16;
   const std::size_t last = tokens_.size() > kTail ? (tokens_.size() - kTail) / n_chunk * n_chunk : 0;
-  if (n_done_ == last) prefixes.record(seq_, tokens_.first(n_done_), tenant_, {n_done_, n_done_}, {});
+  if (n_done_ == last && !marks_messages())
+    prefixes.record(seq_, tokens_.first(n_done_), tenant_, {n_done_, n_done_}, {});
   if (std::has_single_bit(n_done_ / n_chunk)) memory_->runner().memory().checkpoint(seq_);
 }
 

@@ -1,7 +1,8 @@
 // runtime/lanes/prompt_run.h: one prompt on its way into a sequence, chunk by chunk.
 //
 // Chunks end at multiples of n_chunk whatever was there before, so that a prompt that continues at such a border runs
-// through the same chunks as from an empty sequence.
+// through the same chunks as from an empty sequence. Where that does not matter (reuse_rules.h), and the memory cannot
+// be cut anywhere, they end at ends of messages too, for the next turn of the conversation to continue from.
 //
 // Owns     the row after the last token. Borrows memory, tokens and source.
 // Threads  one user at a time.
@@ -25,6 +26,8 @@ struct PromptRunOptions {
   bool every_row = false;    // rows for all tokens, not only for the last
   bool reuse = true;         // start from what is remembered, and remember this prompt
   bool any_lineage = false;  // also from places that a cold run would not pass through (reuse_rules.h)
+  // Ends of messages in the prompt, ascending: a later prompt may be the same up to one of them.
+  std::span<const std::size_t> message_ends{};
   // A saved state, n_saved tokens of which the prompt can start from, where that is more than what is remembered.
   std::shared_ptr<const SessionState> saved = nullptr;
   std::size_t n_saved = 0;
@@ -60,6 +63,7 @@ class PromptRun {
 
  private:
   std::size_t chunk_end() const;
+  bool marks_messages() const;
   bool saved_is_better() const;
   Result<void> take_saved();
   void remember();

@@ -6,6 +6,9 @@
 // from other places: from any token that the state can be cut at, from generated ones too. Then its own state is strict
 // only as far as it was before.
 //
+// Where a row does not depend on what else is in its step (LmRunner::rows_independent), every state is that of a cold
+// run: then all may continue from any token.
+//
 // Threads  pure functions.
 #pragma once
 
@@ -33,6 +36,7 @@ struct StateLineage {
 struct ReuseRules {
   std::size_t n_chunk = 128;
   std::size_t n_least = 16;  // shorter beginnings are not worth it, but for whole prompts
+  bool exact = false;        // rows do not depend on their steps
 };
 
 struct KeptState {
