@@ -19,8 +19,8 @@ void print_now(const std::string& text) {
 
 }  // namespace
 
-ChatConsole::ChatConsole(ChatService& service, ConsoleOptions options)
-    : service_(service),
+ChatConsole::ChatConsole(ChatPeer& peer, ConsoleOptions options)
+    : peer_(peer),
       options_(std::move(options)),
       conversation_(options_.system),
       commands_(conversation_, options_.params,
@@ -36,7 +36,7 @@ int ChatConsole::answer_once(const std::string& prompt) {
 
 int ChatConsole::converse() {
   const bool hints = terminal_in_ && !options_.quiet;
-  if (hints) fmt::print(stderr, "Chatting with {}. /help lists the commands.\n", service_.info().model_id);
+  if (hints) fmt::print(stderr, "Chatting with {}. /help lists the commands.\n", peer_.model_id());
   turns_.emplace(interrupt_, !options_.quiet);
   int result = 0;
   while (true) {
@@ -79,7 +79,7 @@ int ChatConsole::answer(const std::string& turn) {
   request.enable_thinking = options_.thinking;
   request.params = options_.params;
   request.serving.reuse_generated_state = true;
-  auto reply = service_.chat(std::move(request));
+  auto reply = peer_.chat(std::move(request));
   if (!reply) {
     conversation_.drop_last();
     return report_failure(reply.error());
@@ -132,7 +132,7 @@ void ChatConsole::print_delta(const ReplyDelta& delta, std::string& content) {
 
 std::string ChatConsole::reason_text(const ReplyDone& done, FinishReason reason) const {
   if (reason != FinishReason::kLength) return reason == FinishReason::kToolCalls ? "tool_calls" : "stop";
-  if (done.details->context_full) return fmt::format("length: the context of {} tokens is full", service_.info().n_ctx);
+  if (done.details->context_full) return fmt::format("length: the context of {} tokens is full", peer_.n_ctx());
   return fmt::format("length: the limit of {} tokens", done.details->max_tokens);
 }
 

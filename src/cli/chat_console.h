@@ -2,18 +2,18 @@
 //
 // The answer goes to standard output; prompts, hints and the line of numbers after each answer go to standard error.
 //
-// Owns     the conversation. Borrows the service.
+// Owns     the conversation. Borrows the peer.
 // Threads  the main thread.
 #pragma once
 
 #include <optional>
 #include <string>
 
+#include "cli/chat_peer.h"
 #include "cli/console_commands.h"
 #include "cli/conversation.h"
 #include "cli/signals.h"
 #include "cli/turn_reader.h"
-#include "engine/chat_service.h"
 
 namespace hocket {
 
@@ -27,7 +27,7 @@ struct ConsoleOptions {
 
 class ChatConsole {
  public:
-  ChatConsole(ChatService& service, ConsoleOptions options);
+  ChatConsole(ChatPeer& peer, ConsoleOptions options);
 
   // Answers once; the exit code.
   int answer_once(const std::string& prompt);
@@ -42,7 +42,7 @@ class ChatConsole {
   void print_delta(const ReplyDelta& delta, std::string& content);
   void print_numbers(const ReplyDone& done, FinishReason reason) const;
 
-  ChatService& service_;
+  ChatPeer& peer_;
   ConsoleOptions options_;
   InterruptFlag interrupt_;
   std::optional<TurnReader> turns_;  // while conversing: one answer leaves what is typed to the shell

@@ -47,6 +47,12 @@ Result<std::vector<Message>> read_conversation(const std::string& path) {
 
 }  // namespace
 
+Json messages_json(const std::vector<Message>& messages) {
+  Json list = Json::array();
+  for (const Message& message : messages) list.push_back(message_json(message));
+  return list;
+}
+
 Conversation::Conversation(const std::string& system) {
   branches_[current_];
   set_system(system);
@@ -95,10 +101,8 @@ Result<void> Conversation::save(const std::string& path) const {
   if (std::filesystem::exists(path, fault) && !read_conversation(path)) {
     return Error(ErrorCode::kInvalid, fmt::format("{} exists and is no saved conversation; it stays as it is", path));
   }
-  Json list = Json::array();
-  for (const Message& message : messages()) list.push_back(message_json(message));
   Json json = Json::object();
-  json["messages"] = std::move(list);
+  json["messages"] = messages_json(messages());
   const std::string text = dump_json(json, 2) + "\n";
   const std::string fresh = path + ".new";
   const int file = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

@@ -8,10 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/result.h"
 #include "engine/requests.h"
 
 namespace hocket {
+
+// As in a chat request.
+Json messages_json(const std::vector<Message>& messages);
 
 class Conversation {
  public:

@@ -8,6 +8,7 @@
 #include "cli/chat_console.h"
 #include "cli/command.h"
 #include "cli/model_flags.h"
+#include "cli/remote_chat.h"
 #include "cli/sampling_flags.h"
 #include "cli/text_input.h"
 
@@ -19,6 +20,7 @@ struct RunFlags {
   std::vector<std::string> words;  // [MODEL] [PROMPT]
   ConsoleOptions console;
   std::string template_file;
+  std::string url, api_key;  // of a server that runs; "": the model is loaded here
   bool no_thinking = false;
   bool hide_thinking = false;
   bool verbose = false;
@@ -42,7 +44,12 @@ bool is_file(const std::string& path) {
 Result<std::optional<std::string>> sort_words(RunFlags& flags, bool model_on_command_line) {
   std::vector<std::string>& words = flags.words;
   std::optional<std::string> prompt;
-  if (model_on_command_line || (words.size() == 1 && !flags.model.path.empty() && !is_file(words[0]))) {
+  if (!flags.url.empty()) {
+    if (words.size() > 1) {
+      return Error(ErrorCode::kInvalid, "with --url only one argument, the prompt, fits; -m names the server's model");
+    }
+    if (!words.empty()) prompt = words[0];
+  } else if (model_on_command_line || (words.size() == 1 && !flags.model.path.empty() && !is_file(words[0]))) {
     if (words.size() > 1) {
       return Error(ErrorCode::kInvalid, "the model is given by -m, so only one more argument, the prompt, fits");
     }
@@ -54,13 +61,32 @@ Result<std::optional<std::string>> sort_words(RunFlags& flags, bool model_on_com
     if (!words.empty()) flags.model.path = words[0];
     if (words.size() > 1) prompt = words[1];
   }
-  TRY(require_model(flags.model));
+  if (flags.url.empty()) TRY(require_model(flags.model));
   if (prompt && *prompt == "-") {
     TRY_ASSIGN(prompt, read_text("-"));
     while (!prompt->empty() && prompt->back() == '\n') prompt->pop_back();
     if (prompt->empty()) return Error(ErrorCode::kInvalid, "standard input holds no prompt");
   }
   return prompt;
+}
+
+Result<std::unique_ptr<ChatPeer>> open_peer(const RunFlags& flags, bool model_on_command_line) {
+  if (!flags.url.empty()) {
+    // A model in the environment or the config file is one to be loaded.
+    TRY_ASSIGN(auto remote,
+               RemoteChat::open(flags.url, flags.api_key, model_on_command_line ? flags.model.path : std::string()));
+    return std::unique_ptr<ChatPeer>(std::move(remote));
+  }
+  ServiceOptions options;
+  TRY(flags.model.apply(options));
+  options.max_n = 1;
+  options.n_parallel = 1;
+  options.request_timeout_ms = 0;
+  if (!flags.template_file.empty()) {
+    TRY_ASSIGN(options.chat_template, read_text(flags.template_file));
+  }
+  TRY_ASSIGN(auto service, ChatService::load(options));
+  return std::unique_ptr<ChatPeer>(std::make_unique<LocalPeer>(std::move(service)));
 }
 
 int run(RunFlags& flags, bool model_on_command_line) {
@@ -72,22 +98,11 @@ int run(RunFlags& flags, bool model_on_command_line) {
   const auto prompt = sort_words(flags, model_on_command_line);
   if (!prompt) return usage_failure(prompt.error().message);
 
-  ServiceOptions options;
-  if (const auto applied = flags.model.apply(options); !applied) return report_failure(applied.error());
-  options.max_n = 1;
-  options.n_parallel = 1;
-  options.request_timeout_ms = 0;
-  if (!flags.template_file.empty()) {
-    auto source = read_text(flags.template_file);
-    if (!source) return report_failure(source.error());
-    options.chat_template = std::move(*source);
-  }
-  auto service = ChatService::load(options);
-  if (!service) return report_failure(service.error());
-
+  const auto peer = open_peer(flags, model_on_command_line);
+  if (!peer) return report_failure(peer.error());
   flags.console.thinking = !flags.no_thinking;
   flags.console.show_thinking = !flags.hide_thinking;
-  ChatConsole console(**service, flags.console);
+  ChatConsole console(**peer, flags.console);
   return *prompt ? console.answer_once(**prompt) : console.converse();
 }
 
@@ -100,6 +115,10 @@ Command add_run(CLI::App& root, const std::vector<std::string>& words) {
   app->add_option("WORDS", flags->words,
                   "[MODEL] [PROMPT]: without a prompt a conversation starts; the prompt - reads standard input")
       ->expected(0, 2);
+  app->add_option(
+      "--url", flags->url,
+      "chat with a model of a server that runs: http://HOST:PORT, https://… or unix:/PATH; -m names the model");
+  app->add_option("--api-key", flags->api_key, "key that the server asks for");
   app->add_option("--system", flags->console.system, "system message (short: -sys)");
   app->add_option("--chat-template-file", flags->template_file, "Jinja template that replaces the model's own");
   app->add_flag("--no-thinking", flags->no_thinking, "ask the model to answer without thinking first");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <variant>
 
@@ -154,6 +155,18 @@ std::string describe_sampling(const GenerationParams& params) {
     std::visit([&](auto member) { add(setting.field, params.*member); }, setting.member);
   }
   return out;
+}
+
+Json sampling_fields(const GenerationParams& params) {
+  Json fields = Json::object();
+  const auto add = [&](const char* name, const auto& value) {
+    if (value) fields[name] = *value;
+  };
+  add("max_tokens", params.max_tokens);
+  for (const Setting& setting : kSettings) {
+    std::visit([&](auto member) { add(setting.field, params.*member); }, setting.member);
+  }
+  return fields;
 }
 
 std::string sampling_names() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
 #include "base/result.h"
 #include "engine/requests.h"
 
@@ -26,6 +27,8 @@ Result<void> set_sampling(GenerationParams& params, std::string_view name, std::
 
 // What is set, "temperature 0.7, top_k 40"; "" when nothing is.
 std::string describe_sampling(const GenerationParams& params);
+// What is set, as fields of a request.
+Json sampling_fields(const GenerationParams& params);
 // The names that set_sampling() takes, separated by spaces.
 std::string sampling_names();
 

@@ -1,4 +1,4 @@
-// The one file that sees cpp-httplib. The library parses and writes messages; what is read, how much of it and how long
+// The server side of cpp-httplib. The library parses and writes messages; what is read, how much of it and how long
 // that may take is decided by SocketIo, and what is answered by the Router.
 #include "http/server.h"
 
