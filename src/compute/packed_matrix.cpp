@@ -11,8 +11,24 @@ namespace hocket {
 std::optional<PackedMatrix> PackedMatrix::describe(const KernelTable& kernels, ggml_type type, int64_t n_in,
                                                    int64_t n_out, int64_t n_expert) {
   const std::optional<PackedFormat> format = packed_format(type);
-  if (!format || n_in % scales_block(layout_of(*format).scales) != 0 || n_in == 0 || n_out == 0) return std::nullopt;
+  if (!format || n_in % record_of(layout_of(*format).scales).block != 0 || n_in == 0 || n_out == 0) return std::nullopt;
   return PackedMatrix{&kernels, *format, n_in, n_out, n_expert};
+}
+
+int64_t PackedMatrix::n_groups() const {
+  return (n_out + kGroupRows - 1) / kGroupRows;
+}
+
+std::size_t PackedMatrix::group_size() const {
+  return static_cast<std::size_t>(group_bytes(layout_of(format), n_in));
+}
+
+std::size_t PackedMatrix::size() const {
+  return group_size() * static_cast<std::size_t>(n_groups() * n_expert);
+}
+
+std::byte* PackedMatrix::group(int64_t expert, int64_t i) const {
+  return data + group_size() * static_cast<std::size_t>(expert * n_groups() + i);
 }
 
 void PackedMatrix::pack_groups(const std::byte* rows, int64_t first, int64_t end) const {

@@ -26,12 +26,10 @@ struct PackedMatrix {
   static std::optional<PackedMatrix> describe(const KernelTable& kernels, ggml_type type, int64_t n_in, int64_t n_out,
                                               int64_t n_expert);
 
-  int64_t n_groups() const { return (n_out + kGroupRows - 1) / kGroupRows; }  // of an expert
-  std::size_t group_size() const { return static_cast<std::size_t>(group_bytes(layout_of(format), n_in)); }
-  std::size_t size() const { return group_size() * static_cast<std::size_t>(n_groups() * n_expert); }
-  std::byte* group(int64_t expert, int64_t i) const {
-    return data + group_size() * static_cast<std::size_t>(expert * n_groups() + i);
-  }
+  int64_t n_groups() const;  // of an expert
+  std::size_t group_size() const;
+  std::size_t size() const;
+  std::byte* group(int64_t expert, int64_t i) const;
 
   // Packs groups [first, end) of all experts' groups; `rows` are all rows of the tensor as the file has them.
   void pack_groups(const std::byte* rows, int64_t first, int64_t end) const;

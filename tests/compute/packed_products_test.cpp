@@ -55,7 +55,8 @@ void set(Tensor tensor, const void* data) {
 
 TEST(PackedProducts, AreTheSameOnEveryNumberOfThreadsAndInEveryBatch) {
   std::mt19937 random(11);
-  for (const PackedFormat format : {PackedFormat::kQ4_0, PackedFormat::kQ4_K, PackedFormat::kQ6_K}) {
+  for (const PackedFormat format : {PackedFormat::kQ4_0, PackedFormat::kQ2_K, PackedFormat::kQ4_K, PackedFormat::kQ6_K,
+                                    PackedFormat::kIQ4_XS, PackedFormat::kMXFP4}) {
     SCOPED_TRACE(format_name(format));
     const int64_t n_in = 512, n_out = 150, n_most = 40;
     Weight w(format, n_in, n_out, 1, random);

@@ -137,6 +137,9 @@ INSTANTIATE_TEST_SUITE_P(Types, CpuKernels,
                                          TypeCase{"qwen3", GGML_TYPE_Q5_0}, TypeCase{"qwen3", GGML_TYPE_Q5_1},
                                          TypeCase{"qwen3", GGML_TYPE_Q8_0}, TypeCase{"qwen3", GGML_TYPE_Q4_K},
                                          TypeCase{"qwen3", GGML_TYPE_Q5_K}, TypeCase{"qwen3", GGML_TYPE_Q6_K},
+                                         TypeCase{"qwen3", GGML_TYPE_Q2_K}, TypeCase{"qwen3", GGML_TYPE_Q3_K},
+                                         TypeCase{"qwen3", GGML_TYPE_IQ4_NL}, TypeCase{"qwen3", GGML_TYPE_IQ4_XS},
+                                         TypeCase{"qwen3", GGML_TYPE_MXFP4}, TypeCase{"gpt-oss", GGML_TYPE_MXFP4},
                                          TypeCase{"gemma3", GGML_TYPE_Q8_0}, TypeCase{"qwen3moe", GGML_TYPE_Q4_0},
                                          TypeCase{"qwen3moe", GGML_TYPE_Q4_K}, TypeCase{"gpt-oss", GGML_TYPE_Q8_0},
                                          TypeCase{"qwen3", GGML_TYPE_F16}, TypeCase{"qwen3", GGML_TYPE_BF16},
@@ -173,7 +176,8 @@ TEST(CpuKernelsOfAModel, GiveTheSameBitsInEveryBatch) {
   for (const TypeCase& c :
        {TypeCase{"qwen3", GGML_TYPE_Q4_0}, TypeCase{"gemma3", GGML_TYPE_Q8_0}, TypeCase{"qwen3", GGML_TYPE_F16},
         TypeCase{"llama", GGML_TYPE_BF16}, TypeCase{"qwen3moe", GGML_TYPE_Q4_0}, TypeCase{"gpt-oss", GGML_TYPE_F32},
-        TypeCase{"qwen35", GGML_TYPE_Q8_0}, TypeCase{"lfm2", GGML_TYPE_Q4_0}, TypeCase{"qwen3next", GGML_TYPE_Q8_0}}) {
+        TypeCase{"qwen35", GGML_TYPE_Q8_0}, TypeCase{"gpt-oss", GGML_TYPE_MXFP4}, TypeCase{"lfm2", GGML_TYPE_Q4_0},
+        TypeCase{"qwen3next", GGML_TYPE_Q8_0}}) {
     SCOPED_TRACE(c.arch);
     const auto file = image(c.arch, c.type);
     const auto model = load(file, "auto");

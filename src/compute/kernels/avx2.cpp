@@ -1,6 +1,6 @@
 // AVX2: unsigned by signed bytes, added up in 16 bits for as long as they fit: products of two bytes by
-// `vpmaddubsw` are at most 2 · (2^bits − 1) · 127, so 8 of 4 bits, 4 of 5 bits or 2 of 6 bits are added before they are
-// widened.
+// `vpmaddubsw` are at most 2 · (2^bits − 1) · 127, so 8 of up to 4 bits, 4 of 5 bits or 2 of 6 bits are added before
+// they are widened.
 #if defined(__x86_64__)
 
 #include "compute/kernels/wide256.h"
@@ -13,9 +13,9 @@ struct Maddubs {
   template <int kBits>
   static constexpr bool kUnsigned = kBits != 8;
 
-  // Adds steps 2v and 2v + 1; `n_before` pairs of this run have been added.
+  // Adds steps 2v and 2v + 1; it is pair `at` of `n`, which are a run.
   template <int kBits>
-  static HOCKET_INLINE void pair(__m256i lo, __m256i hi, const std::byte* x, int n_before, __m256i& dot,
+  static HOCKET_INLINE void pair(__m256i lo, __m256i hi, const std::byte* x, int at, int n, __m256i& dot,
                                  __m256i& sum16) {
     const __m256i ones = _mm256_set1_epi16(1);
     if constexpr (kBits == 8) {
@@ -28,17 +28,16 @@ struct Maddubs {
     } else {
       const __m256i products =
           _mm256_add_epi16(_mm256_maddubs_epi16(lo, four(x)), _mm256_maddubs_epi16(hi, four(x + 4)));
-      constexpr int kPairs = kBits == 4 ? 4 : kBits == 5 ? 2 : 1;
-      const int at = n_before % kPairs;
-      sum16 = at == 0 ? products : _mm256_add_epi16(sum16, products);
-      if (at == kPairs - 1) dot = _mm256_add_epi32(dot, _mm256_madd_epi16(sum16, ones));
+      constexpr int kPairs = kBits <= 4 ? 4 : kBits == 5 ? 2 : 1;
+      sum16 = at % kPairs == 0 ? products : _mm256_add_epi16(sum16, products);
+      if (at % kPairs == kPairs - 1 || at == n - 1) dot = _mm256_add_epi32(dot, _mm256_madd_epi16(sum16, ones));
     }
   }
 };
 
 }  // namespace
 
-const KernelTable kAvx2Kernels = make_table<Maddubs>("avx2");
+constinit const KernelTable kAvx2Kernels = make_table<Isa256<Maddubs>>("avx2");
 
 }  // namespace hocket
 

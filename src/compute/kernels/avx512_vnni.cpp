@@ -7,229 +7,123 @@
 
 #include <immintrin.h>
 
-#include "compute/kernels/attention_impl.h"
-#include "compute/kernels/delta_impl.h"
-#include "compute/kernels/float_impl.h"
-#include "compute/kernels/tables.h"
-
-#define HOCKET_INLINE inline __attribute__((always_inline))
+#include "compute/kernels/product_impl.h"
+#include "compute/kernels/quantise_impl.h"
+#include "compute/kernels/table_impl.h"
 
 namespace hocket {
 namespace {
-
-template <int kBits>
-HOCKET_INLINE void unpack(const std::byte* values, __m512i (&w)[8]) {
-  if constexpr (kBits == 8) {
-    for (int s = 0; s < 8; ++s) w[s] = _mm512_load_si512(values + 64 * s);
-  } else {
-    const __m512i low = _mm512_set1_epi8(0xF);
-    for (int v = 0; v < 4; ++v) {
-      const __m512i both = _mm512_load_si512(values + 64 * v);
-      w[2 * v] = _mm512_and_si512(both, low);
-      w[2 * v + 1] = _mm512_and_si512(_mm512_srli_epi16(both, 4), low);
-    }
-    constexpr int kOr = 0xEA;  // a | (b & c) in _mm512_ternarylogic_epi64(b, c, a)
-    if constexpr (kBits == 5) {
-      const __m512i plane = _mm512_load_si512(values + 256), bit = _mm512_set1_epi8(0x10);
-      for (int s = 0; s < 8; ++s) {
-        const __m512i moved = s < 4 ? _mm512_slli_epi16(plane, 4 - s) : _mm512_srli_epi16(plane, s - 4);
-        w[s] = _mm512_ternarylogic_epi64(moved, bit, w[s], kOr);
-      }
-    } else if constexpr (kBits == 6) {
-      const __m512i bits = _mm512_set1_epi8(0x30);
-      for (int s = 0; s < 8; ++s) {
-        const __m512i plane = _mm512_load_si512(values + 256 + 64 * (s / 4));
-        const int shift = 4 - s % 4 * 2;
-        const __m512i moved = shift >= 0 ? _mm512_slli_epi16(plane, shift) : _mm512_srli_epi16(plane, -shift);
-        w[s] = _mm512_ternarylogic_epi64(moved, bits, w[s], kOr);
-      }
-    }
-  }
-}
 
 HOCKET_INLINE __m512i four(const std::byte* x) {
   return _mm512_set1_epi32(*reinterpret_cast<const int32_t*>(x));
 }
 
-HOCKET_INLINE __m512 halves(const std::byte* at) {
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+template <int kBy>  // to the left, within 16-bit lanes: what crosses a byte has to be masked away
+HOCKET_INLINE __m512i moved(__m512i v) {
+  if constexpr (kBy > 0) return _mm512_slli_epi16(v, kBy);
+  if constexpr (kBy < 0) return _mm512_srli_epi16(v, -kBy);
+  return v;
 }
 
-HOCKET_INLINE __m512 unsigned_bytes(const std::byte* at) {
-  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))));
+HOCKET_INLINE __m512i code_table(const uint8_t (&codes)[16]) {
+  return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes)));
 }
 
-HOCKET_INLINE __m512 signed_bytes(const std::byte* at) {
-  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))));
-}
-
-// dots[column] += steps [kFirst, kEnd) of a block. Column after column within a step: each instruction waits for the
-// one before in its own column only.
-template <int kFirst, int kEnd, int kWidth>
-HOCKET_INLINE void multiply(const __m512i (&w)[8], const std::byte* x, __m512i (&dots)[kWidth]) {
-  for (int s = kFirst; s < kEnd; ++s)
-    for (int c = 0; c < kWidth; ++c) dots[c] = _mm512_dpbusd_epi32(dots[c], w[s], four(x + kBlock * c + 4 * s));
-}
-
-// Bytes that a product will read this much later; the caches' own prefetchers stop at the end of a page.
-constexpr int64_t kAhead = 4096;
-
-template <int kBytes>
-HOCKET_INLINE void prefetch(const std::byte* at) {
-  for (int i = 0; i < kBytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(at) + kAhead + i, _MM_HINT_T0);
-}
-
-template <PackedFormat kFormat, int kWidth>
-void product(const std::byte* group, int64_t n_in, const std::byte* panel, float* out, int64_t out_stride) {
+// The numbers of step kStep of a block.
+template <PackedFormat kFormat, int kStep>
+HOCKET_INLINE __m512i step_of(const std::byte* values) {
   constexpr FormatLayout kLayout = layout_of(kFormat);
-  constexpr ActivationForm kForm = form_of(kLayout);
-  constexpr int kValueBytes = static_cast<int>(value_bytes(kLayout.bits));
-  const std::byte* values = group;
-  const std::byte* record = group + group_value_bytes(kLayout, n_in);
-  const auto* x_scales = reinterpret_cast<const float*>(panel + panel_scales_at(n_in, kWidth));
-  const std::byte* x_sums = panel + panel_sums_at(kForm, n_in, kWidth);
-  const auto sum_at = [&](int i) { return _mm512_set1_ps(reinterpret_cast<const float*>(x_sums)[i]); };
-  const int64_t n_blocks = n_in / kBlock;
-  __m512 sums[kWidth];
-  for (int c = 0; c < kWidth; ++c) sums[c] = _mm512_setzero_ps();
-
-  if constexpr (kLayout.scales == Scales::kHalf || kLayout.scales == Scales::kHalfMinimum) {
-    for (int64_t b = 0; b < n_blocks; ++b) {
-      if constexpr (kWidth <= 2) prefetch<kValueBytes>(values);
-      __m512i w[8];
-      unpack<kLayout.bits>(values, w);
-      const __m512 scale = halves(record);
-      __m512i dots[kWidth];
-      for (int c = 0; c < kWidth; ++c)
-        dots[c] = kForm.sums == Sums::kZero ? four(x_sums + 4 * c) : _mm512_setzero_si512();
-      multiply<0, 8>(w, panel, dots);
-      for (int c = 0; c < kWidth; ++c) {
-        const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(dots[c]), _mm512_set1_ps(x_scales[c]));
-        sums[c] = _mm512_fmadd_ps(scaled, scale, sums[c]);
-      }
-      if constexpr (kLayout.scales == Scales::kHalfMinimum) {
-        const __m512 minimum = halves(record + 32);
-        for (int c = 0; c < kWidth; ++c) sums[c] = _mm512_fmadd_ps(minimum, sum_at(c), sums[c]);
-      }
-      values += kValueBytes;
-      record += scales_bytes(kLayout.scales);
-      panel += kBlock * kWidth;
-      x_scales += kWidth;
-      x_sums += 4 * kWidth;
-    }
-  } else {
-    for (int64_t b = 0; b < n_blocks; b += 8) {
-      const __m512 d = halves(record);
-      __m512 parts[kWidth];
-      for (int c = 0; c < kWidth; ++c) parts[c] = _mm512_setzero_ps();
-      for (int j = 0; j < 8; ++j) {
-        if constexpr (kWidth <= 2) prefetch<kValueBytes>(values);
-        __m512i w[8];
-        unpack<kLayout.bits>(values, w);
-        if constexpr (kLayout.scales == Scales::kSuperMinimum) {
-          const __m512 scale = _mm512_mul_ps(d, unsigned_bytes(record + 64 + 16 * j));
-          __m512i dots[kWidth];
-          for (int c = 0; c < kWidth; ++c) dots[c] = _mm512_setzero_si512();
-          multiply<0, 8>(w, panel, dots);
-          for (int c = 0; c < kWidth; ++c) parts[c] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[c]), scale, parts[c]);
-          // Negating a factor is exact, so that this is the reference's fma of −(d_min · minimum).
-          const __m512 minimum = _mm512_mul_ps(halves(record + 32), unsigned_bytes(record + 192 + 16 * j));
-          for (int c = 0; c < kWidth; ++c) parts[c] = _mm512_fnmadd_ps(minimum, sum_at(c), parts[c]);
-          x_sums += 4 * kWidth;
-        } else {
-          for (int h = 0; h < 2; ++h) {
-            const __m512 scale = _mm512_mul_ps(d, signed_bytes(record + 32 + 16 * (2 * j + h)));
-            __m512i dots[kWidth];
-            for (int c = 0; c < kWidth; ++c) dots[c] = four(x_sums + 4 * c);
-            if (h == 0)
-              multiply<0, 4>(w, panel, dots);
-            else
-              multiply<4, 8>(w, panel, dots);
-            for (int c = 0; c < kWidth; ++c) parts[c] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[c]), scale, parts[c]);
-            x_sums += 4 * kWidth;
-          }
-        }
-        values += kValueBytes;
-        panel += kBlock * kWidth;
-      }
-      for (int c = 0; c < kWidth; ++c) sums[c] = _mm512_fmadd_ps(parts[c], _mm512_set1_ps(x_scales[c]), sums[c]);
-      record += scales_bytes(kLayout.scales);
-      x_scales += kWidth;
-    }
+  constexpr Field kLow = low_field(kLayout.bits, kStep), kHigh = high_field(kLayout.bits, kStep);
+  __m512i w = _mm512_load_si512(values + kLow.at);
+  if constexpr (kLow.bits < 8)
+    w = _mm512_and_si512(moved<-kLow.shift>(w), _mm512_set1_epi8(static_cast<char>((1 << kLow.bits) - 1)));
+  if constexpr (kHigh.bits > 0) {
+    constexpr int kOr = 0xEA;  // a | (b & c) in _mm512_ternarylogic_epi64(b, c, a)
+    const __m512i mask = _mm512_set1_epi8(static_cast<char>(((1 << kHigh.bits) - 1) << kLow.bits));
+    const __m512i high = moved<kLow.bits - kHigh.shift>(_mm512_load_si512(values + kHigh.at));
+    w = _mm512_ternarylogic_epi64(high, mask, w, kOr);
   }
-  for (int c = 0; c < kWidth; ++c) _mm512_storeu_ps(out + c * out_stride, sums[c]);
+  if constexpr (kLayout.codes == Codes::kUneven) w = _mm512_shuffle_epi8(code_table(kUnevenCodes), w);
+  if constexpr (kLayout.codes == Codes::kFloat4) w = _mm512_shuffle_epi8(code_table(kFloat4Codes), w);
+  return w;
 }
 
-template <PackedFormat kFormat>
-void product_of(const std::byte* group, int64_t n_in, const std::byte* panel, int width, float* out,
-                int64_t out_stride) {
-  switch (width) {
-    case 1:
-      return product<kFormat, 1>(group, n_in, panel, out, out_stride);
-    case 2:
-      return product<kFormat, 2>(group, n_in, panel, out, out_stride);
-    case 3:
-      return product<kFormat, 3>(group, n_in, panel, out, out_stride);
-    case 4:
-      return product<kFormat, 4>(group, n_in, panel, out, out_stride);
-    case 5:
-      return product<kFormat, 5>(group, n_in, panel, out, out_stride);
-    case 6:
-      return product<kFormat, 6>(group, n_in, panel, out, out_stride);
-    case 7:
-      return product<kFormat, 7>(group, n_in, panel, out, out_stride);
-    case 8:
-      return product<kFormat, 8>(group, n_in, panel, out, out_stride);
-    case 9:
-      return product<kFormat, 9>(group, n_in, panel, out, out_stride);
-    case 10:
-      return product<kFormat, 10>(group, n_in, panel, out, out_stride);
-    case 11:
-      return product<kFormat, 11>(group, n_in, panel, out, out_stride);
-    default:
-      return product<kFormat, 12>(group, n_in, panel, out, out_stride);
-  }
-}
+struct Tile512 {
+  static constexpr int kRows = 16, kTogether = 1;
+  template <int kBits>
+  static constexpr bool kUnsigned = true;
+  using Floats = __m512;
+  using Ints = __m512i;
 
-void quantise(const float* x, int64_t first, int64_t end, const ActivationForm& form, int64_t n_in, std::byte* panel,
-              int width, int column) {
-  if (form.scale_block == 1) return place_floats(x, first, end, panel, width, column);
-  auto* scales = reinterpret_cast<float*>(panel + panel_scales_at(n_in, width));
-  std::byte* sums = panel + panel_sums_at(form, n_in, width);
-  const __m512i positive = _mm512_set1_epi32(0x7FFFFFFF);
-  for (int64_t k0 = first; k0 < end; k0 += form.scale_block) {
-    __m512i largest = _mm512_setzero_si512();  // as bits, so that a NaN is the largest of all
-    for (int64_t k = k0; k < k0 + form.scale_block; k += 16)
-      largest = _mm512_max_epu32(largest, _mm512_and_si512(_mm512_loadu_si512(x + k), positive));
-    const uint32_t bits = _mm512_reduce_max_epu32(largest);
-    float amax;
-    __builtin_memcpy(&amax, &bits, sizeof amax);
-    const bool nothing = amax < kSmallestActivation;
-    const float scale = nothing ? 0.0f : amax / 127.0f, inverse = nothing ? 0.0f : 127.0f / amax;
-    scales[k0 / form.scale_block * width + column] = scale;
-    for (int64_t k = k0; k < k0 + form.scale_block; k += kBlock) {
-      int32_t part[2];
-      for (int h = 0; h < 2; ++h) {
-        // What is not finite becomes the lowest number; its scale is not finite, either.
-        const __m512i q = _mm512_max_epi32(
-            _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + k + 16 * h), _mm512_set1_ps(inverse))),
-            _mm512_set1_epi32(-127));
-        part[h] = _mm512_reduce_add_epi32(q);
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(panel + (k / kBlock * width + column) * kBlock + 16 * h),
-                         _mm512_cvtsepi32_epi8(q));
-      }
-      if (form.sum_block == 16) {
-        for (int h = 0; h < 2; ++h)
-          reinterpret_cast<int32_t*>(sums)[(k / 16 + h) * width + column] = -form.zero * part[h];
-      } else if (form.sums != Sums::kZero) {
-        const auto sum = static_cast<float>(part[0] + part[1]);
-        reinterpret_cast<float*>(sums)[k / kBlock * width + column] = form.sums == Sums::kScaled ? scale * sum : sum;
-      } else {
-        reinterpret_cast<int32_t*>(sums)[k / kBlock * width + column] = -form.zero * (part[0] + part[1]);
-      }
+  static HOCKET_INLINE __m512i words(const std::byte* at) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+  }
+  static HOCKET_INLINE Floats halves(const std::byte* at) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+  }
+  static HOCKET_INLINE Floats unsigned_bytes(const std::byte* at) { return _mm512_cvtepi32_ps(words(at)); }
+  static HOCKET_INLINE Floats signed_bytes(const std::byte* at) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))));
+  }
+  static HOCKET_INLINE Floats low_nibbles(const std::byte* at) {
+    return _mm512_cvtepi32_ps(_mm512_and_si512(words(at), _mm512_set1_epi32(0xF)));
+  }
+  static HOCKET_INLINE Floats high_nibbles(const std::byte* at) {
+    return _mm512_cvtepi32_ps(_mm512_srli_epi32(words(at), 4));
+  }
+  static HOCKET_INLINE Floats powers(const std::byte* at) {
+    const __m512i e = words(at), one = _mm512_set1_epi32(1);
+    // Exponents 0 and 1 are subnormal numbers: one bit, which the other side is below.
+    const __m512i least = _mm512_slli_epi32(_mm512_add_epi32(_mm512_min_epi32(e, one), one), 21);
+    return _mm512_castsi512_ps(_mm512_max_epi32(_mm512_slli_epi32(_mm512_sub_epi32(e, one), 23), least));
+  }
+  static HOCKET_INLINE Floats columns(const float* at) { return _mm512_set1_ps(*at); }
+  static HOCKET_INLINE Ints column_ints(const std::byte* at) { return four(at); }
+  static HOCKET_INLINE Floats to_floats(Ints v) { return _mm512_cvtepi32_ps(v); }
+  static HOCKET_INLINE Floats mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
+  static HOCKET_INLINE Floats fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+  static HOCKET_INLINE Floats fnma(Floats a, Floats b, Floats c) { return _mm512_fnmadd_ps(a, b, c); }
+  static HOCKET_INLINE Floats zero_floats() { return _mm512_setzero_ps(); }
+  static HOCKET_INLINE Ints zero_ints() { return _mm512_setzero_si512(); }
+  static HOCKET_INLINE void store(float* at, int64_t, Floats v) { _mm512_storeu_ps(at, v); }
+
+  // The caches' own prefetchers stop at the end of a page.
+  template <int kBytes>
+  static HOCKET_INLINE void prefetch(const std::byte* at) {
+    constexpr int kAhead = 4096;
+    for (int i = 0; i < kBytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(at) + kAhead + i, _MM_HINT_T0);
+  }
+
+  // Column after column within a step: each instruction waits for the one before in its own column only.
+  template <PackedFormat kFormat, int kFirst, int kEnd, int kColumns>
+  static HOCKET_INLINE void multiply(const std::byte* values, const std::byte* x, Ints (&dots)[kColumns]) {
+    __m512i w[kEnd - kFirst];
+    unrolled<kFirst, kEnd>([&]<int kStep>()
+                               __attribute__((always_inline)) { w[kStep - kFirst] = step_of<kFormat, kStep>(values); });
+    for (int s = kFirst; s < kEnd; ++s)
+      for (int c = 0; c < kColumns; ++c)
+        dots[c] = _mm512_dpbusd_epi32(dots[c], w[s - kFirst], four(x + kBlock * c + 4 * s));
+  }
+};
+
+struct Quantise512 {
+  static HOCKET_INLINE uint32_t largest(const float* x, int64_t n) {
+    const __m512i positive = _mm512_set1_epi32(0x7FFFFFFF);
+    __m512i most = _mm512_setzero_si512();
+    for (int64_t k = 0; k < n; k += 16)
+      most = _mm512_max_epu32(most, _mm512_and_si512(_mm512_loadu_si512(x + k), positive));
+    return _mm512_reduce_max_epu32(most);
+  }
+  static HOCKET_INLINE void round(const float* x, float inverse, std::byte* bytes, int32_t (&sums)[2]) {
+    for (int h = 0; h < 2; ++h) {
+      const __m512i q =
+          _mm512_max_epi32(_mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + 16 * h), _mm512_set1_ps(inverse))),
+                           _mm512_set1_epi32(-127));
+      sums[h] = _mm512_reduce_add_epi32(q);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes + 16 * h), _mm512_cvtsepi32_epi8(q));
     }
   }
-}
+};
 
 struct Vector512 {
   static constexpr bool kWide = true;
@@ -281,17 +175,24 @@ struct Vector512 {
   }
 };
 
+struct Isa512 {
+  using Vector = Vector512;
+  static constexpr QuantiseColumn quantise = hocket::quantise<Quantise512>;
+  static constexpr int kMostColumns = static_cast<int>(kPanelColumns);
+  static constexpr bool kWholePanels = true;
+  static constexpr bool has_tile(int) { return true; }
+  template <int kColumns>
+  using Tile = Tile512;
+  template <PackedFormat kFormat>
+  static void product(const std::byte* group, int64_t n_in, const std::byte* panel, int width, float* out,
+                      int64_t out_stride) {
+    tiled_product<Isa512, kFormat>(group, n_in, panel, width, out, out_stride);
+  }
+};
+
 }  // namespace
 
-const KernelTable kAvx512VnniKernels{
-    "avx512-vnni",
-    quantise,
-    {product_of<PackedFormat::kQ4_0>, product_of<PackedFormat::kQ4_1>, product_of<PackedFormat::kQ5_0>,
-     product_of<PackedFormat::kQ5_1>, product_of<PackedFormat::kQ8_0>, product_of<PackedFormat::kQ4_K>,
-     product_of<PackedFormat::kQ5_K>, product_of<PackedFormat::kQ6_K>, float_product<Vector512, PackedFormat::kF32>,
-     float_product<Vector512, PackedFormat::kF16>, float_product<Vector512, PackedFormat::kBF16>},
-    attention<Vector512>,
-    delta<Vector512>};
+constinit const KernelTable kAvx512VnniKernels = make_table<Isa512>("avx512-vnni");
 
 }  // namespace hocket
 

@@ -11,7 +11,7 @@ struct Vnni {
   static constexpr bool kUnsigned = true;
 
   template <int kBits>
-  static HOCKET_INLINE void pair(__m256i lo, __m256i hi, const std::byte* x, int, __m256i& dot, __m256i&) {
+  static HOCKET_INLINE void pair(__m256i lo, __m256i hi, const std::byte* x, int, int, __m256i& dot, __m256i&) {
     dot = _mm256_dpbusd_avx_epi32(dot, lo, four(x));
     dot = _mm256_dpbusd_avx_epi32(dot, hi, four(x + 4));
   }
@@ -19,7 +19,7 @@ struct Vnni {
 
 }  // namespace
 
-const KernelTable kAvxVnniKernels = make_table<Vnni>("avx-vnni");
+constinit const KernelTable kAvxVnniKernels = make_table<Isa256<Vnni>>("avx-vnni");
 
 }  // namespace hocket
 

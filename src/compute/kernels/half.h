@@ -1,4 +1,4 @@
-// compute/kernels/half.h: half precision to float, exactly, on every CPU.
+// compute/kernels/half.h: shorter kinds of floats to float, exactly, on every CPU.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,14 @@ inline float half_to_float(uint16_t half) {
 
 inline float bfloat_to_float(uint16_t upper) {
   const uint32_t bits = static_cast<uint32_t>(upper) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// 2^(exponent − 128), of scales that are a byte of exponent alone (E8M0).
+inline float power_to_float(uint8_t exponent) {
+  const uint32_t bits = exponent < 2 ? 0x00200000u << exponent : (exponent - 1u) << 23;
   float value;
   std::memcpy(&value, &bits, sizeof value);
   return value;

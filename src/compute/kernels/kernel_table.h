@@ -5,7 +5,7 @@
 //
 //   sum ← fma(float(Σ w·x) · x_scale, w_scale, sum)        (one scale of x for a block of 32)
 //   sum ← fma(w_minimum, x_scale · Σ x, sum)               (formats with minima)
-// and for K formats
+// and for formats with super-blocks (the K formats and IQ4_XS)
 //
 //   part ← fma(float(Σ w·x), w_scale, part)                (w_scale = d · scale, exact)
 //   part ← fma(w_minimum, float(Σ x), part)

@@ -2,30 +2,13 @@
 #include <cmath>
 #include <cstring>
 
-#include "compute/kernels/attention_impl.h"
-#include "compute/kernels/delta_impl.h"
-#include "compute/kernels/float_impl.h"
 #include "compute/kernels/half.h"
-#include "compute/kernels/tables.h"
+#include "compute/kernels/quantise_impl.h"
+#include "compute/kernels/stored.h"
+#include "compute/kernels/table_impl.h"
 
 namespace hocket {
 namespace {
-
-int stored(const uint8_t* values, int bits, int64_t row, int64_t k) {
-  const int64_t step = k / 4, byte = 4 * row + k % 4;
-  if (bits == 8) return values[step * 64 + byte];
-  int value = values[step / 2 * 64 + byte] >> (step % 2 * 4) & 0xF;
-  const uint8_t* planes = values + 256;
-  if (bits == 5) value |= (planes[byte] >> step & 1) << 4;
-  if (bits == 6) value |= (planes[step / 4 * 64 + byte] >> (step % 4 * 2) & 3) << 4;
-  return value;
-}
-
-float half_at(const std::byte* at, int64_t row) {
-  uint16_t bits;
-  std::memcpy(&bits, at + 2 * row, sizeof bits);
-  return half_to_float(bits);
-}
 
 template <typename T>
 T item(const std::byte* at, int64_t i) {
@@ -35,10 +18,11 @@ T item(const std::byte* at, int64_t i) {
 }
 
 template <PackedFormat kFormat>
-void product(const std::byte* group, int64_t n_in, const std::byte* panel, int width, float* out, int64_t out_stride) {
+void plain_product(const std::byte* group, int64_t n_in, const std::byte* panel, int width, float* out,
+                   int64_t out_stride) {
   constexpr FormatLayout kLayout = layout_of(kFormat);
   constexpr ActivationForm kForm = form_of(kLayout);
-  constexpr int64_t kRecord = scales_block(kLayout.scales);
+  constexpr ScaleRecord kRecord = record_of(kLayout.scales);
   const std::byte* scales = group + group_value_bytes(kLayout, n_in);
   const std::byte* x_scales = panel + panel_scales_at(n_in, width);
   const std::byte* x_sums = panel + panel_sums_at(kForm, n_in, width);
@@ -50,26 +34,17 @@ void product(const std::byte* group, int64_t n_in, const std::byte* panel, int w
         const auto* values = reinterpret_cast<const uint8_t*>(group) + block * value_bytes(kLayout.bits);
         int32_t dot = kForm.sums == Sums::kZero ? item<int32_t>(x_sums, i_sum) : 0;
         for (int64_t k = k0; k < k0 + kForm.sum_block; ++k)
-          dot += stored(values, kLayout.bits, row, k % kBlock) *
+          dot += stored_value(kLayout, values, row, k % kBlock) *
                  item<int8_t>(panel, (block * width + column) * kBlock + k % kBlock);
         const float x_scale = item<float>(x_scales, k0 / kForm.scale_block * width + column);
-        const std::byte* record = scales + k0 / kRecord * scales_bytes(kLayout.scales);
-        const int64_t sub = k0 % kSuperBlock / kForm.sum_block;
-        if constexpr (kLayout.scales == Scales::kHalf || kLayout.scales == Scales::kHalfMinimum) {
-          sum = std::fma(static_cast<float>(dot) * x_scale, half_at(record, row), sum);
-          if constexpr (kLayout.scales == Scales::kHalfMinimum)
-            sum = std::fma(half_at(record + 32, row), item<float>(x_sums, i_sum), sum);
+        const ScaleAndMinimum of = scale_at(kLayout.scales, scales + k0 / kRecord.block * kRecord.bytes,
+                                            k0 % kRecord.block / kRecord.sub_block, row);
+        if constexpr (kRecord.block == kBlock) {
+          sum = std::fma(static_cast<float>(dot) * x_scale, of.scale, sum);
+          if constexpr (kRecord.minimum) sum = std::fma(of.minimum, item<float>(x_sums, i_sum), sum);
         } else {
-          if constexpr (kLayout.scales == Scales::kSuperMinimum) {
-            const float scale = half_at(record, row) * static_cast<float>(item<uint8_t>(record + 64, sub * 16 + row));
-            const float minimum =
-                -half_at(record + 32, row) * static_cast<float>(item<uint8_t>(record + 192, sub * 16 + row));
-            part = std::fma(static_cast<float>(dot), scale, part);
-            part = std::fma(minimum, item<float>(x_sums, i_sum), part);
-          } else {
-            const float scale = half_at(record, row) * static_cast<float>(item<int8_t>(record + 32, sub * 16 + row));
-            part = std::fma(static_cast<float>(dot), scale, part);
-          }
+          part = std::fma(static_cast<float>(dot), of.scale, part);
+          if constexpr (kRecord.minimum) part = std::fma(of.minimum, item<float>(x_sums, i_sum), part);
           if ((k0 + kForm.sum_block) % kSuperBlock == 0) {
             sum = std::fma(part, x_scale, sum);
             part = 0;
@@ -80,8 +55,8 @@ void product(const std::byte* group, int64_t n_in, const std::byte* panel, int w
     }
 }
 
-void quantise(const float* x, int64_t first, int64_t end, const ActivationForm& form, int64_t n_in, std::byte* panel,
-              int width, int column) {
+void quantise_plainly(const float* x, int64_t first, int64_t end, const ActivationForm& form, int64_t n_in,
+                      std::byte* panel, int width, int column) {
   if (form.scale_block == 1) return place_floats(x, first, end, panel, width, column);
   for (int64_t k0 = first; k0 < end; k0 += form.scale_block) {
     uint32_t largest = 0;  // as bits, so that a NaN is the largest of all
@@ -105,10 +80,7 @@ void quantise(const float* x, int64_t first, int64_t end, const ActivationForm& 
         panel[(k / kBlock * width + column) * kBlock + k % kBlock] = static_cast<std::byte>(value);
         sum += value;
       }
-      const float float_sum = form.sums == Sums::kScaled ? scale * static_cast<float>(sum) : static_cast<float>(sum);
-      const int32_t int_sum = -form.zero * sum;
-      std::byte* to = panel + panel_sums_at(form, n_in, width) + 4 * (k1 / form.sum_block * width + column);
-      std::memcpy(to, form.sums == Sums::kZero ? static_cast<const void*>(&int_sum) : &float_sum, 4);
+      place_sum(form, panel + panel_sums_at(form, n_in, width), k1 / form.sum_block * width + column, sum, scale);
     }
   }
 }
@@ -179,16 +151,15 @@ struct Plain {
   }
 };
 
+struct Portable {
+  using Vector = Plain;
+  static constexpr QuantiseColumn quantise = quantise_plainly;
+  template <PackedFormat kFormat>
+  static constexpr GroupProduct product = plain_product<kFormat>;
+};
+
 }  // namespace
 
-const KernelTable kPortableKernels{
-    "portable",
-    quantise,
-    {product<PackedFormat::kQ4_0>, product<PackedFormat::kQ4_1>, product<PackedFormat::kQ5_0>,
-     product<PackedFormat::kQ5_1>, product<PackedFormat::kQ8_0>, product<PackedFormat::kQ4_K>,
-     product<PackedFormat::kQ5_K>, product<PackedFormat::kQ6_K>, float_product<Plain, PackedFormat::kF32>,
-     float_product<Plain, PackedFormat::kF16>, float_product<Plain, PackedFormat::kBF16>},
-    attention<Plain>,
-    delta<Plain>};
+constinit const KernelTable kPortableKernels = make_table<Portable>("portable");
 
 }  // namespace hocket

@@ -6,9 +6,6 @@
 
 namespace hocket {
 
-// Activations below this count as zeros: the inverse of their scale would overflow.
-constexpr float kSmallestActivation = 1e-36f;
-
 extern const KernelTable kPortableKernels;
 #if defined(__x86_64__)
 extern const KernelTable kAvx2Kernels;
