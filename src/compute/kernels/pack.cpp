@@ -93,20 +93,22 @@ void split_nibbles(const uint8_t* bytes, uint8_t (&values)[32]) {
   }
 }
 
-// Values k take `bits` bits of byte k, from bit `shift` on, into their bits from `to` on.
-void add_bits(const uint8_t* bytes, int bits, int64_t shift, int to, uint8_t (&values)[32]) {
-  for (int k = 0; k < 32; ++k)
-    values[k] = static_cast<uint8_t>(values[k] | (bytes[k] >> shift & ((1 << bits) - 1)) << to);
+// Values k take kBits bits of byte k, from bit `shift` on, into their bits from kTo on; above what they have.
+template <int kBits, int kTo>
+void take_bits(const uint8_t* bytes, int shift, uint8_t (&values)[32]) {
+  for (int k = 0; k < 32; ++k) {
+    const int bits = bytes[k] >> shift & ((1 << kBits) - 1);
+    values[k] = static_cast<uint8_t>(kTo == 0 ? bits : values[k] | bits << kTo);
+  }
 }
 
 // The stored values of block `b` of a row in ggml's format.
 void read_values(PackedFormat format, const uint8_t* row, int64_t b, uint8_t (&values)[32]) {
   const Source& source = source_of(format);
   const bool super = record_of(layout_of(format).scales).block == kSuperBlock;
-  const int64_t j = super ? b % 8 : 0, half = j / 4, quarter = j % 4;
+  const int j = super ? static_cast<int>(b % 8) : 0, half = j / 4, quarter = j % 4;
   const uint8_t* block = row + source.block * (super ? b / 8 : b);
   const uint8_t *low = block + source.values, *high = block + source.high;
-  std::memset(values, 0, sizeof values);
   switch (format) {
     case PackedFormat::kQ4_0:
     case PackedFormat::kQ4_1:
@@ -123,18 +125,18 @@ void read_values(PackedFormat format, const uint8_t* row, int64_t b, uint8_t (&v
       for (int k = 0; k < 32; ++k) values[k] = low[k] ^ 0x80;
       return;
     case PackedFormat::kQ2_K:  // 32 bytes are two bits each of four blocks
-      return add_bits(low + 32 * half, 2, 2 * quarter, 0, values);
+      return take_bits<2, 0>(low + 32 * half, 2 * quarter, values);
     case PackedFormat::kQ3_K:  // the same, and 32 bytes with a bit of each of the eight
-      add_bits(low + 32 * half, 2, 2 * quarter, 0, values);
-      return add_bits(high, 1, j, 2, values);
+      take_bits<2, 0>(low + 32 * half, 2 * quarter, values);
+      return take_bits<1, 2>(high, j, values);
     case PackedFormat::kQ4_K:  // 32 bytes are the nibbles of two blocks
-      return add_bits(low + 32 * (j / 2), 4, 4 * (j % 2), 0, values);
+      return take_bits<4, 0>(low + 32 * (j / 2), 4 * (j % 2), values);
     case PackedFormat::kQ5_K:
-      add_bits(low + 32 * (j / 2), 4, 4 * (j % 2), 0, values);
-      return add_bits(high, 1, j, 4, values);
+      take_bits<4, 0>(low + 32 * (j / 2), 4 * (j % 2), values);
+      return take_bits<1, 4>(high, j, values);
     case PackedFormat::kQ6_K:
-      add_bits(low + 64 * half + 32 * (quarter % 2), 4, 4 * (quarter / 2), 0, values);
-      return add_bits(high + 32 * half, 2, 2 * quarter, 4, values);
+      take_bits<4, 0>(low + 64 * half + 32 * (quarter % 2), 4 * (quarter / 2), values);
+      return take_bits<2, 4>(high + 32 * half, 2 * quarter, values);
     case PackedFormat::kIQ4_XS:
       return split_nibbles(low + 16 * j, values);
     case PackedFormat::kF32:
