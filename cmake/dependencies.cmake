@@ -1,9 +1,5 @@
-# Libraries: distribution packages, and three CMake targets built from two pinned source archives.
-#
-#   ggml            tensors and CPU kernels         (llama.cpp tree, ggml/)
-#   hocket_httplib  HTTP server and client          (llama.cpp tree, vendor/cpp-httplib)
-#   hocket_jinja    chat-template language          (llama.cpp tree, common/jinja and what it needs)
-#   hocket_xgrammar constrained decoding            (xgrammar tree)
+# Libraries of every build: distribution packages, and ggml (tensors and CPU kernels), which is built from a pinned source
+# archive, the llama.cpp tree. cmake/program_dependencies.cmake has those of the program alone.
 #
 # scripts/fetch.py downloads and verifies the archives into the cache folder and prints where they are. It is asked again
 # at every configuration, so that a cache folder that moved, or a new pin, is followed.
@@ -29,27 +25,25 @@ function(hocket_fetched_source variable what probe)
 endfunction()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/scripts/fetch.py)
 hocket_fetched_source(HOCKET_LLAMA_SOURCE llama ggml/CMakeLists.txt)
-hocket_fetched_source(HOCKET_XGRAMMAR_SOURCE xgrammar include/xgrammar/xgrammar.h)
 
 find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
-find_package(nlohmann_json REQUIRED)
-find_package(CLI11 REQUIRED)
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
-pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
-pkg_check_modules(LIBEDIT REQUIRED IMPORTED_TARGET libedit)
-pkg_check_modules(SNDFILE REQUIRED IMPORTED_TARGET sndfile)
-pkg_check_modules(SOXR REQUIRED IMPORTED_TARGET soxr)
-# LAME has no pkg-config file.
-find_path(LAME_INCLUDE_DIR lame/lame.h REQUIRED)
-find_library(LAME_LIBRARY mp3lame REQUIRED)
-add_library(hocket_lame INTERFACE)
-target_include_directories(hocket_lame SYSTEM INTERFACE ${LAME_INCLUDE_DIR})
-target_link_libraries(hocket_lame INTERFACE ${LAME_LIBRARY})
-find_package(OpenSSL REQUIRED)
-find_package(SQLiteCpp REQUIRED)
+if(HOCKET_BUILD_PROGRAM)
+  find_package(fmt REQUIRED)
+  find_package(spdlog REQUIRED)
+  find_package(nlohmann_json REQUIRED)
+else()
+  # Headers alone, so that another machine's libraries are not needed.
+  foreach(header fmt/format.h spdlog/spdlog.h nlohmann/json.hpp)
+    string(MAKE_C_IDENTIFIER HOCKET_HAS_${header} found)
+    find_path(${found} ${header} REQUIRED)
+  endforeach()
+  add_library(fmt::fmt INTERFACE IMPORTED)
+  target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY)
+  add_library(spdlog::spdlog INTERFACE IMPORTED)
+  target_compile_definitions(spdlog::spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
+  target_link_libraries(spdlog::spdlog INTERFACE fmt::fmt Threads::Threads)
+  add_library(nlohmann_json::nlohmann_json INTERFACE IMPORTED)
+endif()
 
 # A library's source is not ours to judge: no warnings and, where that is chosen, no undefined-behaviour sanitizer, which
 # multiplies the time of compiling it.
@@ -82,39 +76,19 @@ else()
   endif()
 endif()
 
-# ---- cpp-httplib
-add_library(hocket_httplib STATIC EXCLUDE_FROM_ALL ${HOCKET_LLAMA_SOURCE}/vendor/cpp-httplib/httplib.cpp)
-target_include_directories(hocket_httplib SYSTEM PUBLIC ${HOCKET_LLAMA_SOURCE}/vendor/cpp-httplib)
-hocket_dependency(hocket_httplib)
-target_compile_definitions(hocket_httplib PUBLIC
-  CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_TCP_NODELAY=1 CPPHTTPLIB_LISTEN_BACKLOG=512
-  CPPHTTPLIB_REQUEST_URI_MAX_LENGTH=8192 CPPHTTPLIB_HEADER_MAX_LENGTH=8192)
-target_link_libraries(hocket_httplib PUBLIC Threads::Threads OpenSSL::SSL OpenSSL::Crypto)
-
-# ---- Jinja
-file(GLOB jinja_sources ${HOCKET_LLAMA_SOURCE}/common/jinja/*.cpp)
-add_library(hocket_jinja STATIC EXCLUDE_FROM_ALL ${jinja_sources} ${HOCKET_LLAMA_SOURCE}/common/json.cpp
-                                                 ${HOCKET_LLAMA_SOURCE}/common/unicode.cpp)
-target_include_directories(hocket_jinja SYSTEM PUBLIC ${HOCKET_LLAMA_SOURCE}/common
-                           PRIVATE ${HOCKET_LLAMA_SOURCE}/vendor)
-hocket_dependency(hocket_jinja)
-target_compile_definitions(hocket_jinja PUBLIC NDEBUG)  # its asserts look at templates, which are input
-target_link_libraries(hocket_jinja PRIVATE ggml)
-
-# ---- XGrammar
-file(GLOB_RECURSE xgrammar_sources ${HOCKET_XGRAMMAR_SOURCE}/cpp/*.cc)
-list(FILTER xgrammar_sources EXCLUDE REGEX "/tvm_ffi/")
-add_library(hocket_xgrammar STATIC EXCLUDE_FROM_ALL ${xgrammar_sources})
-target_include_directories(hocket_xgrammar SYSTEM PUBLIC
-  ${HOCKET_XGRAMMAR_SOURCE}/include ${HOCKET_XGRAMMAR_SOURCE}/3rdparty/dlpack/include
-  ${HOCKET_XGRAMMAR_SOURCE}/3rdparty/picojson)
-target_compile_features(hocket_xgrammar PUBLIC cxx_std_17)
-hocket_dependency(hocket_xgrammar)
-target_link_libraries(hocket_xgrammar PUBLIC Threads::Threads)
+if(HOCKET_BUILD_PROGRAM)
+  include(cmake/program_dependencies.cmake)
+endif()
 
 # ---- tests and benches
 if(HOCKET_BUILD_TESTS)
-  find_package(GTest REQUIRED)
+  if(CMAKE_CROSSCOMPILING)
+    set(HOCKET_GOOGLETEST_SOURCE /usr/src/googletest CACHE PATH "Where the distribution has GoogleTest's source")
+    add_subdirectory(${HOCKET_GOOGLETEST_SOURCE} ${CMAKE_BINARY_DIR}/googletest EXCLUDE_FROM_ALL SYSTEM)
+    hocket_dependency(gtest gtest_main gmock gmock_main)
+  else()
+    find_package(GTest REQUIRED)
+  endif()
   include(GoogleTest)
 endif()
 if(HOCKET_BUILD_BENCH)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the distribution packages that a build needs, where they are missing.
 #
-#   scripts/install-deps.sh [test] [bench] [fuzz]
+#   scripts/install-deps.sh [test] [bench] [fuzz] [aarch64]
 #
 # With neither root nor sudo it prints what to install, changes nothing and exits 1.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -12,7 +12,8 @@ for use in "$@"; do
     test) packages+=("${TEST_PACKAGES[@]}") ;;
     bench) packages+=("${BENCH_PACKAGES[@]}") ;;
     fuzz) packages+=("${FUZZ_PACKAGES[@]}") ;;
-    *) say "usage: scripts/install-deps.sh [test] [bench] [fuzz]"; exit 2 ;;
+    aarch64) packages+=("${CROSS_PACKAGES[@]}") ;;
+    *) say "usage: scripts/install-deps.sh [test] [bench] [fuzz] [aarch64]"; exit 2 ;;
   esac
 done
 install_packages "${packages[@]}"

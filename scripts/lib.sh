@@ -13,6 +13,7 @@ BUILD_PACKAGES=(g++ cmake ninja-build ccache pkg-config python3 python3-pip
 TEST_PACKAGES=(python3-venv libgtest-dev libgmock-dev)
 BENCH_PACKAGES=(libbenchmark-dev)
 FUZZ_PACKAGES=(clang libclang-rt-dev llvm)  # compiler, libFuzzer with the sanitizers, and what names the lines of a report
+CROSS_PACKAGES=(g++-aarch64-linux-gnu qemu-user-static googletest)  # compiler, emulator, and what tests are linked with
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 1; }

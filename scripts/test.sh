@@ -4,16 +4,29 @@
 #   scripts/test.sh                    every test but those labelled slow or fuzz
 #   scripts/test.sh asan               the tests that need no real model, with AddressSanitizer and UBSan (or tsan)
 #   scripts/test.sh fuzz               a minute of every libFuzzer target, built with clang
+#   scripts/test.sh aarch64            the CPU kernels and the golden models on emulated 64-bit Arm CPUs
 #   scripts/test.sh -R Tokenizer       further arguments go to ctest; -L or -LE replaces the choice of labels
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 preset=dev
-case ${1:-} in dev | asan | tsan | fuzz) preset=$1; shift ;; esac
+case ${1:-} in dev | asan | tsan | fuzz | aarch64) preset=$1; shift ;; esac
 
 if [[ $preset == fuzz ]]; then
   install_packages "${BUILD_PACKAGES[@]}" "${FUZZ_PACKAGES[@]}"
   build fuzz -- fuzz
   exec ctest --test-dir build/fuzz --output-on-failure --no-tests=error --label-regex '^fuzz$' "$@"
+fi
+
+if [[ $preset == aarch64 ]]; then
+  install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${CROSS_PACKAGES[@]}"
+  build aarch64 -- compute_test lm_tiny_test
+  # One with the dot product of bytes alone, and one with all that the emulator knows.
+  failed=0
+  for cpu in neoverse-n1 max; do
+    say "On the emulated CPU $cpu"
+    QEMU_CPU=$cpu ctest --test-dir build/aarch64 --output-on-failure --no-tests=error --parallel "$(nproc)" "$@" || failed=1
+  done
+  exit "$failed"
 fi
 
 install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"

@@ -4,6 +4,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 namespace hocket {
@@ -19,6 +21,14 @@ bool has_avx_vnni() {
 bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
 }
+#elif defined(__aarch64__)
+bool has_dotprod() {
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+}
+
+bool has_i8mm() {
+  return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+}
 #endif
 
 }  // namespace
@@ -27,6 +37,8 @@ const std::vector<const KernelTable*>& all_kernels() {
   static const std::vector<const KernelTable*> tables{
 #if defined(__x86_64__)
       &kAvx512VnniKernels, &kAvxVnniKernels, &kAvx2Kernels,
+#elif defined(__aarch64__)
+      &kNeonI8mmKernels, &kNeonDotprodKernels,
 #endif
       &kPortableKernels};
   return tables;
@@ -40,6 +52,9 @@ bool runs_here(const KernelTable& kernels) {
            __builtin_cpu_supports("avx512vnni");
   if (&kernels == &kAvxVnniKernels) return has_avx2() && has_avx_vnni();
   if (&kernels == &kAvx2Kernels) return has_avx2();
+#elif defined(__aarch64__)
+  if (&kernels == &kNeonI8mmKernels) return has_dotprod() && has_i8mm();
+  if (&kernels == &kNeonDotprodKernels) return has_dotprod();
 #endif
   return &kernels == &kPortableKernels;
 }

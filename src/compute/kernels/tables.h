@@ -11,6 +11,9 @@ extern const KernelTable kPortableKernels;
 extern const KernelTable kAvx2Kernels;
 extern const KernelTable kAvxVnniKernels;
 extern const KernelTable kAvx512VnniKernels;
+#elif defined(__aarch64__)
+extern const KernelTable kNeonDotprodKernels;
+extern const KernelTable kNeonI8mmKernels;
 #endif
 
 }  // namespace hocket
