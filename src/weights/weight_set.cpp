@@ -6,17 +6,14 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
-#include <mutex>
-#include <new>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "compute/device.h"
 #include "compute/kernels/kernel_table.h"
 #include "compute/packed_matrix.h"
+#include "weights/weight_loading.h"
 
 namespace hocket {
 
@@ -26,8 +23,6 @@ constexpr std::size_t kTensorsPerContext = 512;
 constexpr std::size_t kHostAlignment = 32;  // what ggml's CPU code asks of tensor data
 // Buffers are taken in pieces, so that one failed request does not need the whole model in one block.
 constexpr uint64_t kBufferBytes = 1ull << 30;
-// Of the file, that a thread packs at a time.
-constexpr int64_t kPieceBytes = 4 << 20;
 
 // Weights are read from end to end in every step: large pages save the misses of the address translation.
 void prefer_large_pages(ggml_backend_buffer_t buffer) {
@@ -74,19 +69,12 @@ struct WeightSet::Slot {
   bool convert;  // to F32
   bool in_place = false;
   std::optional<PackedMatrix> packed = {};
-  std::atomic<int64_t> n_groups_left = 0;  // to pack
 
   uint64_t size() const { return packed ? packed->size() : ggml_backend_buft_get_alloc_size(buffer_type, tensor); }
   uint64_t alignment() const {
     const uint64_t alignment = ggml_backend_buft_get_alignment(buffer_type);
     return packed ? std::max<uint64_t>(alignment, kPackedAlignment) : alignment;
   }
-};
-
-struct WeightSet::Piece {
-  Slot* slot;
-  int64_t first_group = 0, end_group = 0;  // of a packed matrix
-  uint64_t n_bytes = 0;                    // of the file
 };
 
 WeightSet::WeightSet(std::shared_ptr<WeightSource> source, ggml_backend_dev_t device, bool repack,
@@ -330,87 +318,16 @@ Result<void> WeightSet::allocate_buffers() {
   return {};
 }
 
-std::vector<WeightSet::Piece> WeightSet::pieces() const {
-  std::vector<Piece> pieces;
-  for (const auto& slot : slots_) {
-    if (slot->in_place) continue;
-    if (!slot->packed) {
-      pieces.push_back({slot.get(), 0, 0, slot->info->n_bytes});
-      continue;
-    }
-    // What has to be read is read once, whole.
-    const int64_t n_groups = slot->packed->n_groups() * slot->packed->n_expert;
-    const auto n_bytes = static_cast<int64_t>(slot->info->n_bytes);
-    const int64_t n =
-        source_->mapped(*slot->info).empty() ? 1 : std::clamp<int64_t>(n_bytes / kPieceBytes, 1, n_groups);
-    slot->n_groups_left = n_groups;
-    for (int64_t i = 0; i < n; ++i)
-      pieces.push_back({slot.get(), n_groups * i / n, n_groups * (i + 1) / n, static_cast<uint64_t>(n_bytes / n)});
-  }
-  return pieces;
-}
-
-Result<void> WeightSet::fill(const Piece& piece) const {
-  Slot& slot = *piece.slot;
-  std::span<const std::byte> data = source_->mapped(*slot.info);
-  std::vector<std::byte> bytes;
-  if (data.empty()) {
-    bytes.resize(slot.info->n_bytes);
-    TRY(source_->read(*slot.info, bytes));
-    data = bytes;
-  }
-  if (slot.packed) {
-    slot.packed->pack_groups(data.data(), piece.first_group, piece.end_group);
-    const int64_t n = piece.end_group - piece.first_group;
-    if (slot.n_groups_left.fetch_sub(n) == n) source_->drop_pages(*slot.info);
-    return {};
-  }
-  if (slot.convert) {
-    std::vector<float> floats(static_cast<std::size_t>(ggml_nelements(slot.tensor)));
-    ggml_get_type_traits(slot.info->type)->to_float(data.data(), floats.data(), static_cast<int64_t>(floats.size()));
-    ggml_backend_tensor_set(slot.tensor, floats.data(), 0, ggml_nbytes(slot.tensor));
-  } else {
-    ggml_backend_tensor_set(slot.tensor, data.data(), 0, ggml_nbytes(slot.tensor));
-  }
-  source_->drop_pages(*slot.info);
-  return {};
-}
-
 Result<void> WeightSet::load(const std::function<bool(float)>& progress) {
   TRY(status_);
   TRY(map_in_place());
   TRY(allocate_buffers());
-
-  const std::vector<Piece> todo = pieces();
-  uint64_t total = 0;
-  for (const Piece& piece : todo) total += piece.n_bytes;
-  std::mutex mutex;
-  Result<void> status;
-  std::atomic<std::size_t> next{0};
-  uint64_t done = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < todo.size(); i = next++) {
-      Result<void> filled;
-      try {
-        filled = fill(todo[i]);
-      } catch (const std::bad_alloc&) {
-        filled = Error(ErrorCode::kOutOfMemory, "not enough memory to load a tensor", todo[i].slot->info->name);
-      }
-      const std::lock_guard lock(mutex);
-      done += todo[i].n_bytes;
-      if (!filled.ok() && status.ok()) status = std::move(filled);
-      if (status.ok() && progress && !progress(static_cast<float>(done) / static_cast<float>(total)))
-        status = Error(ErrorCode::kCancelled, "the load was cancelled");
-      if (!status.ok()) next = todo.size();
-    }
-  };
+  std::vector<WeightToLoad> weights;
+  for (const auto& slot : slots_)
+    if (!slot->in_place)
+      weights.push_back({slot->info, slot->tensor, slot->packed ? &*slot->packed : nullptr, slot->convert});
   // Only the CPU's buffers may be filled from several threads.
-  const int n_threads = device_ == cpu_ ? std::min<int>(physical_cores(), static_cast<int>(todo.size())) : 1;
-  std::vector<std::thread> threads;
-  for (int i = 1; i < n_threads; ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-  return status;
+  return load_weights(*source_, weights, device_ == cpu_ ? physical_cores() : 1, progress);
 }
 
 void WeightSet::place_without_data() {

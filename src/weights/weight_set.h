@@ -94,10 +94,6 @@ class WeightSet {
   bool pack(Slot& slot) const;  // false: the tensor has no kernel
   Result<void> map_in_place();
   Result<void> allocate_buffers();
-  // Pieces of the loading that may run beside each other.
-  struct Piece;
-  std::vector<Piece> pieces() const;
-  Result<void> fill(const Piece& piece) const;
 
   std::shared_ptr<WeightSource> source_;
   ggml_backend_dev_t device_;
