@@ -55,7 +55,7 @@ constexpr std::size_t kPackedFormats = 16;
 constexpr int64_t kGroupRows = 16;
 constexpr int64_t kBlock = 32;        // k of a block
 constexpr int kBlockSteps = 8;        // of 4 k
-constexpr int64_t kSuperBlock = 256;  // of K formats
+constexpr int64_t kSuperBlock = 256;  // of K formats and IQ4_XS
 constexpr int64_t kPanelColumns = 12;
 
 enum class Scales : uint8_t {
@@ -78,6 +78,7 @@ struct ScaleRecord {
   bool minimum;   // scales have minima beside them
 };
 
+// In the order of Scales.
 constexpr ScaleRecord kScaleRecords[] = {
     {kBlock, 32, 32, false},       {kBlock, 64, 32, true},
     {kBlock, 16, 32, false},       {kSuperBlock, 320, 32, true},
