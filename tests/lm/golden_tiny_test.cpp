@@ -2,8 +2,9 @@
 // against llama.cpp's last row (X.last.f32).
 //
 // Bounds: F32 weights, F32 cache and exact attention leave only the order of F32 sums: 1e-11. gemma3 uses ggml's GELU
-// table in half precision: 1e-6 against exact GELU, 1e-9 against a program with the same table. With an F16 cache and
-// flash attention, keys and values are rounded to 11 bits: 1e-6.
+// table in half precision: 1e-6 against exact GELU, 1e-9 against a program with the same table; on another CPU than the
+// one that recorded it, where ggml adds in another order, a sum may meet the table's next entry: 1e-7. With an F16
+// cache and flash attention, keys and values are rounded to 11 bits: 1e-6.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -15,6 +16,12 @@
 
 namespace hocket::test {
 namespace {
+
+#if defined(__x86_64__)
+constexpr double kSameTable = 1e-9;
+#else
+constexpr double kSameTable = 1e-7;
+#endif
 
 const std::string kFolder = HOCKET_TEST_DATA "/lm/";
 
@@ -72,7 +79,7 @@ TEST_P(Golden, ExactAttentionMatchesEveryPosition) {
     ASSERT_EQ(rows.size(), all_.size());
     EXPECT_LE(nmse(rows, all_), has_gelu_table() ? 1e-6 : 1e-11) << "batches of " << n_batch;
     const std::span<const float> last = std::span<const float>(rows).last(last_.size());
-    EXPECT_LE(nmse(last, last_), has_gelu_table() ? 1e-9 : 1e-11) << "batches of " << n_batch;
+    EXPECT_LE(nmse(last, last_), has_gelu_table() ? kSameTable : 1e-11) << "batches of " << n_batch;
   }
 }
 
