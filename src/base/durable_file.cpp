@@ -12,10 +12,13 @@
 #include <system_error>
 #include <utility>
 
+#include "base/random_id.h"
+
 namespace hocket {
 namespace {
 
 constexpr std::string_view kUnfinished = ".tmp-";
+constexpr std::size_t kSuffix = 6;  // characters after it
 
 Error io_error(const std::filesystem::path& path, std::string_view what) {
   return Error(ErrorCode::kIo,
@@ -54,21 +57,44 @@ Result<void> sync_folder(const std::filesystem::path& folder) {
   return {};
 }
 
-Result<void> write_durably(const std::filesystem::path& path, std::span<const std::span<const std::byte>> pieces) {
+Result<std::unique_ptr<DurableFile>> DurableFile::create(const std::filesystem::path& path, bool for_all) {
+  std::unique_ptr<DurableFile> file(new DurableFile(path));
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  std::string name = (folder / fmt::format(".{}{}XXXXXX", path.filename().string(), kUnfinished)).string();
-  Descriptor file(::mkostemp(name.data(), O_CLOEXEC));  // with mode 0600
-  if (file.get() < 0) return io_error(path, "create");
-  const auto fail = [&](std::string_view what) {
-    const Error error = io_error(path, what);
-    ::unlink(name.c_str());
-    return error;
-  };
-  for (const std::span<const std::byte> piece : pieces)
-    if (!write_all(file.get(), piece)) return fail("write");
-  if (::fsync(file.get()) != 0 || !file.close()) return fail("write");
-  if (::rename(name.c_str(), path.c_str()) != 0) return fail("name");
-  return sync_folder(folder);
+  const mode_t mode = for_all ? 0666 : 0600;
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries && file->fd_ < 0; ++i) {
+    const std::string suffix = random_id().substr(0, kSuffix);
+    file->draft_ = (folder / fmt::format(".{}{}{}", path.filename().string(), kUnfinished, suffix)).string();
+    file->fd_ = ::open(file->draft_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (file->fd_ < 0 && errno != EEXIST) break;
+  }
+  if (file->fd_ < 0) {
+    file->draft_.clear();  // it is somebody else's
+    return io_error(path, "create");
+  }
+  return file;
+}
+
+DurableFile::~DurableFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!draft_.empty()) ::unlink(draft_.c_str());
+}
+
+Result<void> DurableFile::append(std::span<const std::byte> bytes) {
+  return write_all(fd_, bytes) ? Result<void>() : io_error(path_, "write");
+}
+
+Result<void> DurableFile::commit() {
+  if (::fsync(fd_) != 0 || ::close(std::exchange(fd_, -1)) != 0) return io_error(path_, "write");
+  if (::rename(draft_.c_str(), path_.c_str()) != 0) return io_error(path_, "name");
+  draft_.clear();
+  return sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
+}
+
+Result<void> write_durably(const std::filesystem::path& path, std::span<const std::span<const std::byte>> pieces) {
+  TRY_ASSIGN(const auto file, DurableFile::create(path));
+  for (const std::span<const std::byte> piece : pieces) TRY(file->append(piece));
+  return file->commit();
 }
 
 Result<void> write_durably(const std::filesystem::path& path, std::span<const std::byte> bytes) {
@@ -106,7 +132,7 @@ void remove_unfinished(const std::filesystem::path& folder) {
     const std::string name = it->path().filename().string();
     const std::size_t at = name.rfind(kUnfinished);
     std::error_code ignored;
-    if (name.front() == '.' && at != std::string::npos && at + kUnfinished.size() + 6 == name.size())
+    if (name.front() == '.' && at != std::string::npos && at + kUnfinished.size() + kSuffix == name.size())
       std::filesystem::remove(it->path(), ignored);
   }
 }

@@ -7,15 +7,37 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
 
 namespace hocket {
 
-// Writes the pieces one after the other to a file beside `path` (named .NAME.tmp-XXXXXX), readable by its owner only,
-// and gives it the name when all of it is on the disk. An older file of that name is replaced.
+// A file that is written piece by piece beside `path` (named .NAME.tmp-XXXXXX) and gets the name when commit() has all
+// of it on the disk; an older file of that name is replaced. Destroyed before that, it leaves nothing behind.
+class DurableFile {
+ public:
+  // `for_all`: readable by everybody as the umask allows, else by its owner only.
+  static Result<std::unique_ptr<DurableFile>> create(const std::filesystem::path& path, bool for_all = false);
+  ~DurableFile();
+  DurableFile(const DurableFile&) = delete;
+  DurableFile& operator=(const DurableFile&) = delete;
+
+  Result<void> append(std::span<const std::byte> bytes);
+  Result<void> commit();
+
+ private:
+  explicit DurableFile(std::filesystem::path path) : path_(std::move(path)) {}
+
+  std::filesystem::path path_;
+  std::string draft_;
+  int fd_ = -1;
+};
+
+// Writes the pieces one after the other to a DurableFile, readable by its owner only.
 Result<void> write_durably(const std::filesystem::path& path, std::span<const std::span<const std::byte>> pieces);
 Result<void> write_durably(const std::filesystem::path& path, std::span<const std::byte> bytes);
 

@@ -1,15 +1,11 @@
 #include "weights/gguf_writer.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <system_error>
 #include <utility>
 
+#include "base/durable_file.h"
 #include "weights/gguf_encode.h"
 #include "weights/gguf_format.h"
 #include "weights/shard_set.h"
@@ -21,56 +17,10 @@ Error bad_tensor(const std::string& name, std::string_view what) {
   return Error(ErrorCode::kInvalid, fmt::format("tensor {}: {}", printable_name(name), what), name);
 }
 
-// A file that takes its name only when it is complete.
-class NewFile {
- public:
-  explicit NewFile(const std::string& path) : path_(path), draft_(path + ".part") {}
-  ~NewFile() {
-    if (fd_ < 0) return;
-    ::close(fd_);
-    ::unlink(draft_.c_str());
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-
-  Result<void> create() {
-    fd_ = ::open(draft_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    return fd_ < 0 ? failure("create") : Result<void>();
-  }
-
-  Result<void> write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return failure("write");
-      bytes = bytes.subspan(static_cast<std::size_t>(n));
-    }
-    return {};
-  }
-
-  Result<void> finish() {
-    if (::fsync(fd_) != 0) return failure("write");
-    if (::rename(draft_.c_str(), path_.c_str()) != 0) return failure("rename");
-    ::close(std::exchange(fd_, -1));
-    return {};
-  }
-
- private:
-  Result<void> failure(std::string_view what) const {
-    const int code = errno;
-    return Error(ErrorCode::kIo, fmt::format("{}: cannot {}: {}", path_, what, std::generic_category().message(code)),
-                 path_);
-  }
-
-  std::string path_, draft_;
-  int fd_ = -1;
-};
-
 Result<void> write_file(const std::string& path, const std::function<Result<void>(const ByteSink&)>& fill) {
-  NewFile file(path);
-  TRY(file.create());
-  TRY(fill([&file](std::span<const std::byte> bytes) { return file.write(bytes); }));
-  return file.finish();
+  TRY_ASSIGN(const auto file, DurableFile::create(path, /*for_all=*/true));
+  TRY(fill([&file](std::span<const std::byte> bytes) { return file->append(bytes); }));
+  return file->commit();
 }
 
 Result<void> write_padding(uint64_t position, std::size_t alignment, const ByteSink& sink) {

@@ -34,6 +34,31 @@ TEST(DurableFile, IsReplacedWhole) {
   EXPECT_EQ(status.st_mode & 0777, 0600U);
 }
 
+TEST(DurableFile, TakesItsNameOnlyWhenItIsCommitted) {
+  const TempFolder folder;
+  const auto path = folder.path() / "model";
+  ASSERT_TRUE(write_durably(path, bytes_of("old")).ok());
+  {
+    const auto file = DurableFile::create(path, /*for_all=*/true);
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE((*file)->append(bytes_of("half ")).ok());
+    EXPECT_EQ(text_of(path), "old");
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+  const auto file = DurableFile::create(path, /*for_all=*/true);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE((*file)->append(bytes_of("half ")).ok());
+  ASSERT_TRUE((*file)->append(bytes_of("whole")).ok());
+  ASSERT_TRUE((*file)->commit().ok());
+  EXPECT_EQ(text_of(path), "half whole");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  struct stat status {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0666U & ~mask);
+}
+
 TEST(DurableFile, LeavesNothingWhereItFails) {
   const TempFolder folder;
   std::filesystem::create_directory(folder.path() / "blob");
