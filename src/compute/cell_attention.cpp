@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <vector>
 
 #include "base/check.h"
 #include "compute/kernels/kernel_table.h"
+#include "compute/thread_scratch.h"
 
 namespace hocket {
 namespace {
@@ -57,15 +57,6 @@ void gather_masks(const ggml_tensor* mask, int64_t first_query, int64_t n, const
     for (int64_t i = 0; i < n_cells; ++i) out[i] = from[cells[i]];
     std::fill(out + n_cells, out + padded_cells(n_cells), kMasked);
   }
-}
-
-float* scratch_of_thread(int64_t n_floats) {
-  constexpr std::size_t kAlignment = 64 / sizeof(float);
-  thread_local std::vector<float> scratch;
-  if (scratch.size() < static_cast<std::size_t>(n_floats) + kAlignment)
-    scratch.resize(static_cast<std::size_t>(n_floats) + kAlignment);
-  const auto misplaced = reinterpret_cast<uintptr_t>(scratch.data()) / sizeof(float) % kAlignment;
-  return scratch.data() + (kAlignment - misplaced) % kAlignment;
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct CellHead {
 
 struct AttentionRows {
   CellHead k, v;
-  const int32_t* cells;  // [n_cells]: which to read, in this order
+  const int32_t* cells;  // [n_cells]: which to read, in this order; nullptr: the first n_cells
   int64_t n_cells;
   int64_t n_rows;
   const float* q[kAttentionRows];        // [k.dim]

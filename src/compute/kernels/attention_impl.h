@@ -37,13 +37,13 @@ inline __attribute__((always_inline)) V exp_of(V x) {
   return V::zero_where_below(x, low, V::times_power_of_two(y, n));
 }
 
-// n cells of a head as floats, dimensions padded with zeros. Whether all are finite.
+// Cells [first, first + n) of the list as floats, dimensions padded with zeros. Whether all are finite.
 template <typename V>
-bool convert_cells(const CellHead& head, const int32_t* cells, int64_t n, float* out) {
+bool convert_cells(const CellHead& head, const int32_t* cells, int64_t first, int64_t n, float* out) {
   const int64_t padded = padded_dim(head.dim), whole = head.dim / 16 * 16;
   V zeros = V::splat(0.0f);  // 0 · v, which is a NaN for what is not finite
   for (int64_t c = 0; c < n; ++c, out += padded) {
-    const std::byte* cell = head.data + cells[c] * head.stride;
+    const std::byte* cell = head.data + (cells ? cells[first + c] : first + c) * head.stride;
     const auto read = [&](const std::byte* at) {
       if (head.type == CellType::kF16) return V::load_half(reinterpret_cast<const uint16_t*>(at));
       if (head.type == CellType::kBF16) return V::load_bf16(reinterpret_cast<const uint16_t*>(at));
@@ -191,7 +191,7 @@ void attention(const AttentionRows& t) {
   }
   for (int64_t c = 0; c < n; c += kAttentionCells) {
     const int64_t left = t.n_cells - c, n_here = left < kAttentionCells ? left : kAttentionCells;
-    convert_cells<V>(t.k, t.cells + c, n_here, cells);
+    convert_cells<V>(t.k, t.cells, c, n_here, cells);
     for (int64_t i = n_here * padded_k; i < kAttentionCells * padded_k; ++i) cells[i] = 0;
     int64_t r = 0;
     for (; r + 4 <= t.n_rows; r += 4) score_rows<V, 4>(q + r * padded_k, cells, padded_k, scores + r * n + c, n);
@@ -209,7 +209,7 @@ void attention(const AttentionRows& t) {
   }
   for (int64_t c = 0; c < n; c += kAttentionCells) {
     const int64_t left = t.n_cells - c, n_here = left < kAttentionCells ? left : kAttentionCells;
-    const bool finite = convert_cells<V>(t.v, t.cells + c, n_here, cells);
+    const bool finite = convert_cells<V>(t.v, t.cells, c, n_here, cells);
     int64_t r = 0;
     for (; !finite && r < t.n_rows; ++r)
       add_values_seen<V>(scores + r * n + c, cells, padded_v, n_here, acc + r * padded_v, total + r);

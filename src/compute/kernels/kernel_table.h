@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "compute/kernels/attention.h"
+#include "compute/kernels/convolution.h"
 #include "compute/kernels/delta.h"
 #include "compute/kernels/format.h"
 
@@ -43,6 +44,8 @@ struct KernelTable {
   GroupProduct products[kPackedFormats];
   AttendRows attend;
   RunDelta delta;
+  ConvolveTile convolve;
+  SnakeRow snake;
 };
 
 // Those that this program has for this kind of CPU, best first; the last is the portable reference.

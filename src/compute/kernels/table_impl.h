@@ -8,6 +8,7 @@
 #pragma once
 
 #include "compute/kernels/attention_impl.h"
+#include "compute/kernels/convolution_impl.h"
 #include "compute/kernels/delta_impl.h"
 #include "compute/kernels/float_impl.h"
 #include "compute/kernels/tables.h"
@@ -29,7 +30,8 @@ constexpr void fill_products(KernelTable& table) {
 
 template <typename Isa>
 constexpr KernelTable make_table(const char* name) {
-  KernelTable table{name, Isa::quantise, {}, attention<typename Isa::Vector>, delta<typename Isa::Vector>};
+  using Vector = typename Isa::Vector;
+  KernelTable table{name, Isa::quantise, {}, attention<Vector>, delta<Vector>, convolve<Vector>, snake<Vector>};
   fill_products<Isa, 0>(table);
   return table;
 }

@@ -25,6 +25,9 @@ Tensor join(ggml_context* c, const std::vector<Tensor>& tiles, std::size_t first
 
 Tensor attend(NetworkGraph& g, Tensor q, Tensor k, Tensor v, const Sight& sight) {
   ggml_context* c = g.context();
+  if (g.own_kernels())
+    return g.dense_attentions().attend(c, *g.own_kernels(), q, k, v, sight,
+                                       1.0f / std::sqrt(static_cast<float>(q->ne[0])));
   const int64_t head_dim = q->ne[0], n_head = q->ne[1], n_queries = q->ne[2], n_samples = q->ne[3];
   const int64_t n_kv_head = k->ne[1], n_keys = k->ne[2];
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));

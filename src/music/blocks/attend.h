@@ -1,25 +1,23 @@
 // music/blocks/attend.h: softmax attention without a cache, in F32, over tiles of queries.
 //
-// The scores of a whole song would take gigabytes (heads · n² · 4 bytes), so queries go in tiles of bounded scores, and
+// The scores of a whole song would take gigabytes (heads · n² · 4 bytes). Where the device has code of our own, they
+// exist for some rows at a time (compute/dense_attention.h); elsewhere queries go in tiles of bounded scores, and
 // windowed layers look only at the keys near their tile.
 //
 // Threads  const.
 // Cost     n_queries · n_keys · n_head · head_dim multiply-adds, twice; windowed layers n_queries · (tile + 2 ·
-// window). Source   ace-step.md N-3, N-5, N-33.
+//          window).
+// Source   ace-step.md N-3, N-5, N-33.
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
+#include "compute/dense_attention.h"
 #include "music/blocks/network_graph.h"
 
 namespace hocket {
 
-struct Sight {
-  enum class Kind { kAll, kBefore, kWindow } kind = Kind::kAll;
-  int64_t window = 0;
-  std::vector<int64_t> key_lengths;  // with kAll: how many keys each sample has; empty: all of them
-};
+using Sight = KeySight;
 
 // q [head_dim, n_head, n_queries, n_samples], k and v [head_dim, n_kv_head, n_keys, n_samples]
 // → [head_dim · n_head, n_queries · n_samples].

@@ -16,6 +16,10 @@ Result<MusicCompute> MusicCompute::create(std::string_view device, int n_threads
   return compute;
 }
 
+const KernelTable* MusicCompute::own_kernels() const {
+  return ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU ? kernels : nullptr;
+}
+
 Tensor NetworkGraph::floats(std::initializer_list<int64_t> ne, std::vector<float> values) {
   Tensor tensor = graph_.input(GGML_TYPE_F32, ne, "floats");
   CHECK(values.size() == static_cast<std::size_t>(ggml_nelements(tensor)));

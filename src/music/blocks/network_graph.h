@@ -16,6 +16,8 @@
 
 #include "base/cancel.h"
 #include "base/result.h"
+#include "compute/convolutions.h"
+#include "compute/dense_attention.h"
 #include "compute/executor.h"
 #include "compute/graph.h"
 
@@ -31,6 +33,8 @@ struct MusicCompute {
 
   // `device` as --device takes it; n_threads 0: the physical cores.
   static Result<MusicCompute> create(std::string_view device = {}, int n_threads = 0);
+  // `kernels` where the device is the CPU, else nullptr.
+  const KernelTable* own_kernels() const;
 };
 
 // Intermediate results by name, for tests and dumps.
@@ -42,9 +46,15 @@ enum class MaskKind { kBefore, kWindow };  // keys up to its own position; keys 
 class NetworkGraph {
  public:
   // With `taps` every tap() is read back after a run.
-  explicit NetworkGraph(std::size_t max_nodes, Taps* taps = nullptr) : graph_(max_nodes), taps_(taps) {}
+  NetworkGraph(const MusicCompute& compute, std::size_t max_nodes, Taps* taps = nullptr)
+      : graph_(max_nodes), kernels_(compute.own_kernels()), taps_(taps) {}
 
   Graph& graph() { return graph_; }
+  // Our own code of the device, or nullptr: then operations are ggml's.
+  const KernelTable* own_kernels() const { return kernels_; }
+  // Operations of our own, which live as long as the graph.
+  Convolutions& convolutions() { return convolutions_; }
+  DenseAttentions& dense_attentions() { return dense_attentions_; }
   ggml_context* context() const { return graph_.context(); }
 
   // An F32 or I32 input; the number of values is that of the elements. set() gives it other values.
@@ -64,6 +74,9 @@ class NetworkGraph {
   using MaskKey = std::tuple<MaskKind, int64_t, int64_t, int64_t, int64_t>;
 
   Graph graph_;
+  const KernelTable* kernels_;
+  Convolutions convolutions_;
+  DenseAttentions dense_attentions_;
   std::map<Tensor, std::vector<float>> float_inputs_;
   std::map<Tensor, std::vector<int32_t>> integer_inputs_;
   std::map<MaskKey, Tensor> masks_;

@@ -56,7 +56,7 @@ Result<std::vector<float>> ConditionEncoder::encode_lyrics(std::span<const float
                                                            Taps* taps) const {
   const auto n = static_cast<int64_t>(lyrics.size()) / n_text_;
   const std::size_t max_nodes = lyric_.max_nodes(n, 1) + 256;
-  NetworkGraph g(max_nodes, taps);
+  NetworkGraph g(compute_, max_nodes, taps);
   Tensor h = lyric_.run(g, lyric_in_.run(g, g.floats({n_text_, n}, copy(lyrics))), n, 1, alternating, "lyric");
   g.graph().output(h, "lyric_out");
   return run_once(compute_, g, h, max_nodes, cancel);
@@ -67,7 +67,7 @@ Result<std::vector<float>> ConditionEncoder::encode_timbre(std::span<const float
   const int64_t n_channels = dit_->config().n_channels, n_embd = sizes_.n_embd;
   int64_t n = static_cast<int64_t>(timbre.size()) / n_channels;
   const std::size_t max_nodes = timbre_.max_nodes(n + 1, 1) + 256;
-  NetworkGraph g(max_nodes, taps);
+  NetworkGraph g(compute_, max_nodes, taps);
   Tensor h = timbre_in_.run(g, g.floats({n_channels, n}, copy(timbre)));
   if (timbre_token_) {
     h = ggml_concat(g.context(), ggml_reshape_2d(g.context(), timbre_token_, n_embd, 1), h, 1);
@@ -82,7 +82,7 @@ Result<std::vector<float>> ConditionEncoder::encode_timbre(std::span<const float
 Result<std::vector<float>> ConditionEncoder::project_text(std::span<const float> text,
                                                           const CancelToken& cancel) const {
   constexpr std::size_t kNodes = 16;
-  NetworkGraph g(kNodes);
+  NetworkGraph g(compute_, kNodes);
   Tensor h = text_.run(g, g.floats({n_text_, static_cast<int64_t>(text.size()) / n_text_}, copy(text)));
   g.graph().output(h, "text_proj");
   return run_once(compute_, g, h, kNodes, cancel);

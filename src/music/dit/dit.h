@@ -80,7 +80,7 @@ class DitPass {
 
  private:
   DitPass(const Dit& dit, const DitShape& shape, std::size_t max_nodes, Taps* taps)
-      : dit_(dit), shape_(shape), graph_(max_nodes, taps), taps_(taps) {}
+      : dit_(dit), shape_(shape), graph_(dit.compute_, max_nodes, taps), taps_(taps) {}
   void build();
 
   const Dit& dit_;

@@ -47,7 +47,7 @@ Result<std::vector<float>> FsqDetokenizer::decode(std::span<const int32_t> codes
       levels_.values(block[i], std::span(values).subspan(i * levels_.n_dims(), levels_.n_dims()));
 
     const std::size_t max_nodes = stack_.max_nodes(kFramesPerCode, n) + 256;
-    NetworkGraph g(max_nodes, taps);
+    NetworkGraph g(compute_, max_nodes, taps);
     ggml_context* c = g.context();
     Tensor z = dequantise_.run(g, g.floats({static_cast<int64_t>(levels_.n_dims()), n}, std::move(values)));
     g.tap("z", z);

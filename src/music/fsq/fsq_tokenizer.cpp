@@ -48,7 +48,7 @@ Result<std::vector<int32_t>> FsqTokenizer::encode(std::span<const float> frames,
   for (int64_t first = 0; first < n_groups; first += kGroupsAtOnce) {
     const int64_t n = std::min(kGroupsAtOnce, n_groups - first), n_rows = kFramesPerCode + 1;
     const std::size_t max_nodes = stack_.max_nodes(n_rows, n) + 256;
-    NetworkGraph g(max_nodes, taps);
+    NetworkGraph g(compute_, max_nodes, taps);
     ggml_context* c = g.context();
     const auto begin = padded.begin() + first * kFramesPerCode * n_channels;
     Tensor x = g.floats({n_channels, n * kFramesPerCode}, {begin, begin + n * kFramesPerCode * n_channels});

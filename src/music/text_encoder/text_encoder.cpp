@@ -55,7 +55,7 @@ Result<std::vector<float>> TextEncoder::encode(std::span<const int32_t> ids, con
   TRY(check(ids));
   const auto n = static_cast<int64_t>(ids.size());
   const std::size_t max_nodes = stack_.max_nodes(n, 1) + 64 * (taps ? 16 : 1);
-  NetworkGraph g(max_nodes, taps);
+  NetworkGraph g(compute_, max_nodes, taps);
   Tensor x = ggml_get_rows(g.context(), table_, g.integers({n}, {ids.begin(), ids.end()}));
   x = stack_.run(g, x, n, 1, [](std::size_t) { return Sight{Sight::Kind::kBefore, 0, {}}; }, "text");
   g.graph().output(x, "text_hidden");
@@ -65,7 +65,7 @@ Result<std::vector<float>> TextEncoder::encode(std::span<const int32_t> ids, con
 Result<std::vector<float>> TextEncoder::embed(std::span<const int32_t> ids, const CancelToken& cancel) const {
   TRY(check(ids));
   constexpr std::size_t kNodes = 16;
-  NetworkGraph g(kNodes);
+  NetworkGraph g(compute_, kNodes);
   Tensor x =
       ggml_get_rows(g.context(), table_, g.integers({static_cast<int64_t>(ids.size())}, {ids.begin(), ids.end()}));
   g.graph().output(x, "embedding");

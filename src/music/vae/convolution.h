@@ -1,8 +1,8 @@
 // music/vae/convolution.h: one-dimensional convolutions over channels-first rows, as sums of products.
 //
-// A signal is [n_channels, n_samples]: the channels of a sample are neighbours. A tap of a convolution is then a
-// product of one matrix with a shifted view, so nothing is unfolded: memory is that of the signal, not kernel times as
-// much.
+// A signal is [n_channels, n_samples]: the channels of a sample are neighbours. With code of our own a convolution is
+// one operation (compute/convolutions.h); elsewhere each tap is a product of one matrix with a shifted view. Nothing is
+// unfolded either way: memory is that of the signal, not kernel times as much.
 //
 // Threads  const.
 // Source   ace-step.md N-40 to N-42.
@@ -21,10 +21,13 @@ class Convolution {
   // Takes `name`.weight_g, `name`.weight_v [kernel, n_in, n_out] (kernel odd) and, when asked, `name`.bias.
   static Convolution make(DerivedWeights& weights, const std::string& name, int64_t n_in, int64_t n_out, int64_t kernel,
                           bool with_bias);
-  Tensor run(NetworkGraph& g, Tensor x, int64_t dilation = 1) const;
+  // `added` [n_out, n] or nullptr is added to the result.
+  Tensor run(NetworkGraph& g, Tensor x, int64_t dilation = 1, Tensor added = nullptr) const;
 
  private:
-  Tensor weight_ = nullptr;  // [n_in, n_out, kernel]
+  const KernelTable* kernels_ = nullptr;
+  int64_t n_in_ = 0, n_out_ = 0, n_taps_ = 0;
+  Tensor weight_ = nullptr;  // [n_in, n_out, kernel], or packed
   Tensor bias_ = nullptr;    // [n_out] or nullptr
 };
 
@@ -37,8 +40,9 @@ class DownConvolution {
   Tensor run(NetworkGraph& g, Tensor x) const;
 
  private:
-  int64_t stride_ = 0;
-  Tensor weight_ = nullptr;  // [n_in · s, n_out, 2]
+  const KernelTable* kernels_ = nullptr;
+  int64_t n_out_ = 0, stride_ = 0;
+  Tensor weight_ = nullptr;  // [n_in · s, n_out, 2], or packed
   Tensor bias_ = nullptr;
 };
 
@@ -51,9 +55,10 @@ class UpConvolution {
   Tensor run(NetworkGraph& g, Tensor x) const;
 
  private:
-  int64_t stride_ = 0;
-  Tensor weight_ = nullptr;  // [n_in, n_out · s, 2]
-  Tensor bias_ = nullptr;
+  const KernelTable* kernels_ = nullptr;
+  int64_t n_out_ = 0, stride_ = 0;
+  Tensor weight_ = nullptr;  // [n_in, n_out · s, 2], or packed
+  Tensor bias_ = nullptr;    // [n_out]; with code of our own s times, one after the other
 };
 
 }  // namespace hocket

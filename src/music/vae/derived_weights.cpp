@@ -20,8 +20,8 @@ bool same_shape(const TensorInfo& info, const Shape& wanted) {
 
 }  // namespace
 
-DerivedWeights::DerivedWeights(std::shared_ptr<const GgufFile> file, ggml_backend_dev_t device)
-    : file_(std::move(file)), device_(device) {
+DerivedWeights::DerivedWeights(std::shared_ptr<const GgufFile> file, const MusicCompute& compute)
+    : file_(std::move(file)), device_(compute.device), kernels_(compute.own_kernels()) {
   ggml_init_params params{};
   params.mem_size = ggml_tensor_overhead() * kMostTensors;
   params.no_alloc = true;

@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "compute/graph.h"
+#include "music/blocks/network_graph.h"
 #include "weights/gguf.h"
 #include "weights/weight_source.h"
 
@@ -25,7 +26,7 @@ namespace hocket {
 
 class DerivedWeights {
  public:
-  DerivedWeights(std::shared_ptr<const GgufFile> file, ggml_backend_dev_t device);
+  DerivedWeights(std::shared_ptr<const GgufFile> file, const MusicCompute& compute);
   ~DerivedWeights();
   DerivedWeights(const DerivedWeights&) = delete;
   DerivedWeights& operator=(const DerivedWeights&) = delete;
@@ -43,6 +44,8 @@ class DerivedWeights {
   const TensorInfo* require(const std::string& name);
   bool has(const std::string& name) const { return file_->find(name) != nullptr; }
   void fail(Error error);
+  // Our own code of the device, or nullptr.
+  const KernelTable* own_kernels() const { return kernels_; }
 
   Result<void> load();
   uint64_t bytes() const { return buffer_ ? ggml_backend_buffer_get_size(buffer_) : 0; }
@@ -56,6 +59,7 @@ class DerivedWeights {
 
   std::shared_ptr<const GgufFile> file_;
   ggml_backend_dev_t device_;
+  const KernelTable* kernels_;
   ggml_context* context_;
   ggml_backend_buffer_t buffer_ = nullptr;
   std::vector<Slot> slots_;

@@ -17,17 +17,15 @@ inline constexpr std::array<int64_t, 3> kDilations{1, 3, 9};
 
 class ResidualUnit {
  public:
-  static ResidualUnit make(DerivedWeights& weights, const std::string& prefix, int64_t n_channels, int64_t dilation,
-                           bool on_cpu) {
-    return {Snake::make(weights, prefix + "snake1", n_channels, on_cpu),
-            Snake::make(weights, prefix + "snake2", n_channels, on_cpu),
+  static ResidualUnit make(DerivedWeights& weights, const std::string& prefix, int64_t n_channels, int64_t dilation) {
+    return {Snake::make(weights, prefix + "snake1", n_channels), Snake::make(weights, prefix + "snake2", n_channels),
             Convolution::make(weights, prefix + "conv1", n_channels, n_channels, 7, true),
             Convolution::make(weights, prefix + "conv2", n_channels, n_channels, 1, true), dilation};
   }
   // x [n_channels, n] → the same shape.
   Tensor run(NetworkGraph& g, Tensor x) const {
     Tensor y = wide_.run(g, first_.run(g, x), dilation_);
-    return ggml_add(g.context(), x, narrow_.run(g, second_.run(g, y)));
+    return narrow_.run(g, second_.run(g, y), 1, x);
   }
 
  private:

@@ -1,10 +1,10 @@
 // music/vae/snake.h: the activation x + sin²(e^α · x) / e^β, α and β of each channel.
 //
-// On the CPU one pass over the signal; elsewhere five operators of ggml.
+// With code of our own one pass over the signal; elsewhere five operators of ggml.
 //
 // Threads  const.
 // Cost     memory-bound.
-// Source   ace-step.md N-41; sin² has the period π, so one reduction and an odd polynomial give it to 1e-7.
+// Source   ace-step.md N-41.
 #pragma once
 
 #include <string>
@@ -17,14 +17,14 @@ namespace hocket {
 class Snake {
  public:
   // Takes `name`.alpha and `name`.beta [1, n, 1].
-  static Snake make(DerivedWeights& weights, const std::string& name, int64_t n_channels, bool on_cpu);
+  static Snake make(DerivedWeights& weights, const std::string& name, int64_t n_channels);
   // x [n_channels, n] → the same shape.
   Tensor run(NetworkGraph& g, Tensor x) const;
 
  private:
-  Tensor frequency_ = nullptr;  // [n_channels]: e^α
-  Tensor height_ = nullptr;     // [n_channels]: e^−β
-  bool on_cpu_ = false;
+  Tensor frequency_ = nullptr;            // [n_channels]: e^α
+  Tensor height_ = nullptr;               // [n_channels]: e^−β
+  const KernelTable* kernels_ = nullptr;  // nullptr: operators of ggml
 };
 
 }  // namespace hocket

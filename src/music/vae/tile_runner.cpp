@@ -16,7 +16,7 @@ constexpr std::size_t kWindowBytes = 1u << 30;
 // The longest window whose buffers stay within the bounds. Buffers grow evenly with the length.
 Result<int64_t> choose_chunk(const MusicCompute& compute, const TiledNetwork& network) {
   const int64_t n = std::min(network.n_positions, kProbeFrames * network.unit);
-  NetworkGraph g(network.max_nodes);
+  NetworkGraph g(compute, network.max_nodes);
   g.graph().output(network.build(g, Tile{0, n, 0, n}), "result");
   TRY_ASSIGN(auto executor, Executor::create(compute.device, compute.threads, network.max_nodes));
   const std::size_t bytes = executor->measure(g.graph());
@@ -35,7 +35,7 @@ Result<void> run_with(const MusicCompute& compute, const TiledNetwork& network, 
   while (n_done < tiles.size()) {
     if (cancel.cancelled()) return Error(ErrorCode::kCancelled, "cancelled");
     const Tile& tile = tiles[n_done];
-    NetworkGraph g(network.max_nodes, taps);
+    NetworkGraph g(compute, network.max_nodes, taps);
     Tensor result = network.build(g, tile);
     g.graph().output(result, "result");
     TRY(executor->allocate(g.graph()));

@@ -17,12 +17,11 @@ Result<int64_t> resampling_stride(const TensorInfo& kernel) {
   return stride;
 }
 
-std::vector<ResidualUnit> residual_units(DerivedWeights& weights, const std::string& prefix, int64_t n_channels,
-                                         bool on_cpu) {
+std::vector<ResidualUnit> residual_units(DerivedWeights& weights, const std::string& prefix, int64_t n_channels) {
   std::vector<ResidualUnit> units;
   for (std::size_t r = 0; r < kDilations.size(); ++r)
     units.push_back(
-        ResidualUnit::make(weights, fmt::format("{}res_unit{}.", prefix, r + 1), n_channels, kDilations[r], on_cpu));
+        ResidualUnit::make(weights, fmt::format("{}res_unit{}.", prefix, r + 1), n_channels, kDilations[r]));
   return units;
 }
 

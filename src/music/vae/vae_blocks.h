@@ -20,7 +20,6 @@ inline constexpr std::size_t kVaeMaxNodes = 8192;
 Result<int64_t> resampling_stride(const TensorInfo& kernel);
 
 // The units of a block, `prefix`res_unit1 and so on.
-std::vector<ResidualUnit> residual_units(DerivedWeights& weights, const std::string& prefix, int64_t n_channels,
-                                         bool on_cpu);
+std::vector<ResidualUnit> residual_units(DerivedWeights& weights, const std::string& prefix, int64_t n_channels);
 
 }  // namespace hocket

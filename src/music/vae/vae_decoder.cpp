@@ -10,11 +10,10 @@ namespace hocket {
 
 Result<std::unique_ptr<VaeDecoder>> VaeDecoder::load(std::shared_ptr<const GgufFile> file,
                                                      const MusicCompute& compute) {
-  const bool on_cpu = ggml_backend_dev_type(compute.device) == GGML_BACKEND_DEVICE_TYPE_CPU;
   std::unique_ptr<VaeDecoder> vae(new VaeDecoder);
   vae->compute_ = compute;
   TRY_ASSIGN(const TensorInfo* stem, require_tensor(*file, "decoder.conv1.weight_v"));
-  vae->weights_ = std::make_unique<DerivedWeights>(file, compute.device);
+  vae->weights_ = std::make_unique<DerivedWeights>(file, compute);
   DerivedWeights& w = *vae->weights_;
   vae->n_channels_ = stem->ne[1];
   int64_t width = stem->ne[2];
@@ -25,16 +24,15 @@ Result<std::unique_ptr<VaeDecoder>> VaeDecoder::load(std::shared_ptr<const GgufF
     if (!up) break;
     TRY_ASSIGN(const int64_t stride, resampling_stride(*up));
     const int64_t n_out = up->ne[1];
-    vae->blocks_.push_back({Snake::make(w, p + "snake1", width, on_cpu),
-                            UpConvolution::make(w, p + "conv_t1", width, n_out, stride),
-                            residual_units(w, p, n_out, on_cpu)});
+    vae->blocks_.push_back({Snake::make(w, p + "snake1", width),
+                            UpConvolution::make(w, p + "conv_t1", width, n_out, stride), residual_units(w, p, n_out)});
     vae->samples_per_frame_ *= stride;
     width = n_out;
   }
   if (vae->blocks_.empty() || vae->samples_per_frame_ > kMusicRateHz)
     return Error(ErrorCode::kBadModel, "the decoder has no blocks, or strides that cannot be",
                  "decoder.block.0.conv_t1.weight_v");
-  vae->tail_snake_ = Snake::make(w, "decoder.snake1", width, on_cpu);
+  vae->tail_snake_ = Snake::make(w, "decoder.snake1", width);
   vae->tail_ = Convolution::make(w, "decoder.conv2", width, kAudioChannels, 7, false);
   TRY(w.load());
   return vae;

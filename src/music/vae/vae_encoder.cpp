@@ -8,12 +8,11 @@ namespace hocket {
 
 Result<std::unique_ptr<VaeEncoder>> VaeEncoder::load(std::shared_ptr<const GgufFile> file,
                                                      const MusicCompute& compute) {
-  const bool on_cpu = ggml_backend_dev_type(compute.device) == GGML_BACKEND_DEVICE_TYPE_CPU;
   std::unique_ptr<VaeEncoder> vae(new VaeEncoder);
   vae->compute_ = compute;
   TRY_ASSIGN(const TensorInfo* stem, require_tensor(*file, "encoder.conv1.weight_v"));
   TRY_ASSIGN(const TensorInfo* tail, require_tensor(*file, "encoder.conv2.weight_v"));
-  vae->weights_ = std::make_unique<DerivedWeights>(file, compute.device);
+  vae->weights_ = std::make_unique<DerivedWeights>(file, compute);
   DerivedWeights& w = *vae->weights_;
   int64_t width = stem->ne[2];
   vae->stem_ = Convolution::make(w, "encoder.conv1", kAudioChannels, width, 7, true);
@@ -23,7 +22,7 @@ Result<std::unique_ptr<VaeEncoder>> VaeEncoder::load(std::shared_ptr<const GgufF
     if (!down) break;
     TRY_ASSIGN(const int64_t stride, resampling_stride(*down));
     const int64_t n_out = down->ne[2];
-    vae->blocks_.push_back({residual_units(w, p, width, on_cpu), Snake::make(w, p + "snake1", width, on_cpu),
+    vae->blocks_.push_back({residual_units(w, p, width), Snake::make(w, p + "snake1", width),
                             DownConvolution::make(w, p + "conv1", width, n_out, stride)});
     vae->samples_per_frame_ *= stride;
     width = n_out;
@@ -32,7 +31,7 @@ Result<std::unique_ptr<VaeEncoder>> VaeEncoder::load(std::shared_ptr<const GgufF
     return Error(ErrorCode::kBadModel, "the encoder has no blocks, strides that cannot be, or an odd result",
                  "encoder.conv2.weight_v");
   vae->n_channels_ = tail->ne[2] / 2;  // means, then scales
-  vae->tail_snake_ = Snake::make(w, "encoder.snake1", width, on_cpu);
+  vae->tail_snake_ = Snake::make(w, "encoder.snake1", width);
   vae->tail_ = Convolution::make(w, "encoder.conv2", width, 2 * vae->n_channels_, 3, true);
   TRY(w.load());
   return vae;
