@@ -28,6 +28,7 @@ Command add_bench(CLI::App& root);
 Command add_logits(CLI::App& root);
 Command add_tokenize(CLI::App& root);
 Command add_perplexity(CLI::App& root);
+Command add_quantize(CLI::App& root);
 Command add_synth(CLI::App& root);
 Command add_compose(CLI::App& root);
 Command add_understand(CLI::App& root);

@@ -33,9 +33,9 @@ int run_program(int argc, char** argv) {
   bool list_devices = false;
   root.add_flag("--list-devices", list_devices, "list the devices that --device accepts");
   std::vector<std::string> words = expand_short_flags(argc, argv);
-  const std::vector<Command> commands{add_serve(root),  add_run(root, words), add_inspect(root),    add_bench(root),
-                                      add_logits(root), add_tokenize(root),   add_perplexity(root), add_compose(root),
-                                      add_synth(root),  add_understand(root), add_vae(root)};
+  const std::vector<Command> commands{add_serve(root),   add_run(root, words), add_inspect(root),    add_bench(root),
+                                      add_logits(root),  add_tokenize(root),   add_perplexity(root), add_quantize(root),
+                                      add_compose(root), add_synth(root),      add_understand(root), add_vae(root)};
   for (const Command& command : commands) command.app->fallthrough();
   name_environment(root);
   root.footer(

@@ -93,19 +93,9 @@ std::string request_stem(const MusicFlags& flags) {
   return stem;
 }
 
-MusicWork::MusicWork(bool quiet) : shown_(!quiet), stage_began_(steady_clock::now()) {
-  watch_ = std::thread([this] {
-    constexpr auto kPause = std::chrono::milliseconds(50);
-    while (!done_) {
-      if (interrupt_.take()) cancel_.cancel();
-      std::this_thread::sleep_for(kPause);
-    }
-  });
-}
+MusicWork::MusicWork(bool quiet) : shown_(!quiet), stage_began_(steady_clock::now()) {}
 
 MusicWork::~MusicWork() {
-  done_ = true;
-  watch_.join();
   if (line_open_) fmt::print(stderr, "\n");
 }
 

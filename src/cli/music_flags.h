@@ -1,16 +1,14 @@
 // cli/music_flags.h: flags that the commands for music share, what they ask for, and how they show their progress.
 //
-// Threads  the main thread; one more watches for Ctrl-C.
+// Threads  the main thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <atomic>
+#include <chrono>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "base/cancel.h"
-#include "cli/signals.h"
+#include "cli/interruptible.h"
 #include "engine/music_tools.h"
 
 namespace hocket {
@@ -49,17 +47,14 @@ class MusicWork {
   MusicWork(const MusicWork&) = delete;
   MusicWork& operator=(const MusicWork&) = delete;
 
-  const CancelToken& cancel() const { return cancel_; }
+  const CancelToken& cancel() const { return interruptible_.cancel(); }
   MusicProgressFunction progress();
 
  private:
   void show(const MusicProgress& progress);
 
   const bool shown_;
-  CancelToken cancel_;
-  InterruptFlag interrupt_;
-  std::atomic<bool> done_{false};
-  std::thread watch_;
+  Interruptible interruptible_;
   std::string stage_;
   std::chrono::steady_clock::time_point stage_began_;
   bool line_open_ = false;
