@@ -1,7 +1,7 @@
 # hocket_module(name [DEPENDS hocket_other… library…] [PRIVATE library…] [WITHOUT file…])
 #
-# A folder of src/ becomes the static library hocket_<name> from every .cpp below it but those it is to be without. What may depend on what is the
-# table in ARCHITECTURE.md, checked by tests/layers_test.py.
+# A folder of src/ becomes the static library hocket_<name> from every .cpp below it but those of WITHOUT. What may
+# depend on what is the table in ARCHITECTURE.md, checked by tests/layers_test.py.
 function(hocket_module name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE;WITHOUT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
@@ -19,8 +19,9 @@ function(hocket_module name)
   endif()
 endfunction()
 
-# hocket_test(module [LIBS …] [MATCHING regex]): tests/<module>/*_test.cpp as one GoogleTest program <module>_test. A file
-# whose name ends in _tiny_test.cpp or _real_test.cpp goes into a program of its own with that label instead of `unit`.
+# hocket_test(module [LIBS …] [MATCHING regex]): tests/<module>/*_test.cpp as one GoogleTest program <module>_test. A
+# file whose name ends in _tiny_test.cpp or _real_test.cpp goes into a program of its own with that label instead of
+# `unit`.
 # MATCHING leaves out the files that do not.
 function(hocket_test module)
   cmake_parse_arguments(ARG "" "MATCHING" "LIBS" ${ARGN})
