@@ -80,5 +80,5 @@ def test_random_conversations_of_every_kind_of_memory(own_server, name):
         n_cached += cached(warm)
         answer = call(server, "/tokenize", {"content": cold["choices"][0]["text"], "parse_special": True})["tokens"]
         known.append(prompt + answer)
-    assert n_cached > 500, f"seed {seed}"
+    assert n_cached > 100, f"seed {seed}"
     assert server.stop() == 0
