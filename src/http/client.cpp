@@ -93,8 +93,10 @@ Result<std::unique_ptr<HttpClient>> HttpClient::open(const std::string& url, con
     const std::size_t scheme = address.find("://");
     if (scheme == std::string::npos || (address.substr(0, scheme) != "http" && address.substr(0, scheme) != "https"))
       return wrong("it begins with http://, https:// or unix:");
-    while (address.ends_with('/')) address.pop_back();
-    if (address.find('/', scheme + 3) != std::string::npos) return wrong("it has no path");
+    const std::size_t host = scheme + 3;
+    while (address.size() > host && address.ends_with('/')) address.pop_back();
+    if (address.size() == host) return wrong("there is no host");
+    if (address.find('/', host) != std::string::npos) return wrong("it has no path");
     if (address.find('@') != std::string::npos) return wrong("a key goes to --api-key");
   }
   auto client = std::make_unique<LibraryClient>(address, unix_socket, url, api_key);
