@@ -19,6 +19,7 @@ class LibraryClient final : public HttpClient {
       : client_(unix_socket ? httplib::Client(address, 80) : httplib::Client(address)),
         url_(std::move(url)),
         api_key_(std::move(api_key)) {
+    if (!client_.is_valid()) return;  // there is nothing behind it to set up
     if (unix_socket) client_.set_address_family(AF_UNIX);
     client_.set_keep_alive(true);
     client_.set_connection_timeout(kConnectTimeout);

@@ -106,7 +106,7 @@ TEST(HttpClient, ReachesUnixSockets) {
 
 TEST(HttpClient, SaysWhatIsWrongWithAnAddress) {
   for (const char* url : {"", "localhost:8080", "ftp://x", "http://", "http://x/path", "http://user@x", "unix:relative",
-                          "http://x:port"}) {
+                          "http://x:port", "http://x:99999", "https://[::1]:0x50"}) {
     const auto client = HttpClient::open(url, "");
     ASSERT_FALSE(client.ok()) << url;
     EXPECT_EQ(client.error().code, ErrorCode::kInvalid);
