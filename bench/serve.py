@@ -73,7 +73,7 @@ class Server:
     async def stream(self, messages, max_tokens=ANSWER_TOKENS, **more):
         """(seconds to the first token, gaps between tokens, completion tokens, text)"""
         body = json.dumps({"model": "any", "messages": messages, "max_tokens": max_tokens, "temperature": 0,
-                           "stream": True, "stream_options": {"include_usage": True}, **more}).encode()
+                           "ignore_eos": True, "stream": True, "stream_options": {"include_usage": True}, **more}).encode()
         start = time.perf_counter()
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 20)
         writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
