@@ -38,11 +38,4 @@ Result<void> ModelCatalog::scan() {
   return {};
 }
 
-const CatalogModel* ModelCatalog::find(std::string_view name) const {
-  const auto it = std::find_if(models_.begin(), models_.end(), [&](const CatalogModel& model) {
-    return model.id == name || std::find(model.aliases.begin(), model.aliases.end(), name) != model.aliases.end();
-  });
-  return it == models_.end() ? nullptr : &*it;
-}
-
 }  // namespace hocket

@@ -11,7 +11,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -34,8 +33,6 @@ class ModelCatalog {
   Result<void> scan();
   // In order of their ids.
   const std::vector<CatalogModel>& models() const { return models_; }
-  // By id or alias.
-  const CatalogModel* find(std::string_view name) const;
 
  private:
   std::string folder_;

@@ -25,7 +25,7 @@ Json limits_json(const HttpLimits& limits) {
 HttpResponse get_props(const HttpRequest& request, const Api& api) {
   const auto model = model_of_query(request, api);
   // A server for music alone still has something to tell.
-  const bool music_only = api.host.models().empty() && api.music;
+  const bool music_only = !model && api.music && api.host.models().empty();
   if (!model && !music_only) return error_response(model.error());
   Json json = Json::object();
   if (model && model->service) json = service_json(model->service->info());
