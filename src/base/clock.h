@@ -1,7 +1,8 @@
-// base/clock.h: durations in milliseconds, as numbers that go into replies and logs.
+// base/clock.h: durations and times in milliseconds, as numbers that go into replies, logs and stores.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace hocket {
 
@@ -12,6 +13,11 @@ inline double ms_between(Clock::time_point from, Clock::time_point to) {
 }
 inline double ms_since(Clock::time_point from) {
   return ms_between(from, Clock::now());
+}
+
+inline int64_t unix_now_ms() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
 }  // namespace hocket

@@ -1,7 +1,5 @@
 #include "jobs/job.h"
 
-#include <chrono>
-
 namespace hocket {
 
 std::string_view job_state_name(JobState state) {
@@ -30,11 +28,6 @@ uint64_t JobRecord::result_bytes() const {
   uint64_t sum = 0;
   for (const JobFile& file : results) sum += file.n_bytes;
   return sum;
-}
-
-int64_t unix_now_ms() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
 }  // namespace hocket

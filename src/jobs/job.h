@@ -71,6 +71,4 @@ struct JobStatus {
   std::size_t position = 0;  // in the queue, from 1; 0: it does not wait
 };
 
-int64_t unix_now_ms();
-
 }  // namespace hocket

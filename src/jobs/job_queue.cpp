@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/random_id.h"
 

@@ -2,9 +2,7 @@
 
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Statement.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include <set>
 #include <system_error>
 
+#include "base/clock.h"
 #include "base/durable_file.h"
 #include "base/log.h"
 
@@ -119,7 +118,12 @@ Result<std::unique_ptr<JobStore>> JobStore::open(const fs::path& folder) {
   if (error)
     return Error(ErrorCode::kIo, fmt::format("cannot make the folder {}: {}", folder.string(), error.message()),
                  folder.string());
-  TRY(store->lock());
+  auto lock = FolderLock::take(store->folder_ / "lock");
+  if (!lock && lock.error().code == ErrorCode::kBusy)
+    return Error(ErrorCode::kBusy, fmt::format("another server works on the jobs in {}", folder.string()),
+                 folder.string());
+  if (!lock) return lock.error();
+  store->lock_ = std::move(*lock);
   TRY_ASSIGN(store->index_, Database::open(store->folder_ / "jobs.db", kVersions));
   remove_unfinished(store->folder_);
   return store;
@@ -129,17 +133,6 @@ JobStore::~JobStore() {
   index_.reset();
   std::error_code ignored;
   if (temporary_) fs::remove_all(folder_, ignored);
-  if (lock_fd_ >= 0) ::close(lock_fd_);
-}
-
-Result<void> JobStore::lock() {
-  const fs::path path = folder_ / "lock";
-  lock_fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock_fd_ < 0) return system_error(path, "open");
-  if (::flock(lock_fd_, LOCK_EX | LOCK_NB) == 0) return {};
-  if (errno != EWOULDBLOCK) return system_error(path, "lock");
-  return Error(ErrorCode::kBusy, fmt::format("another server works on the jobs in {}", folder_.string()),
-               folder_.string());
 }
 
 fs::path JobStore::path_of(const std::string& id, Role role, std::size_t i) const {

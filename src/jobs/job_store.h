@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/database.h"
+#include "base/folder_lock.h"
 #include "jobs/blob_file.h"
 #include "jobs/job.h"
 
@@ -48,7 +49,6 @@ class JobStore {
 
  private:
   JobStore() = default;
-  Result<void> lock();
   enum class Role { kInput, kResult };
   std::filesystem::path path_of(const std::string& id, Role role, std::size_t i) const;
   void remove_files(const JobRecord& record, Role role) const;
@@ -57,7 +57,7 @@ class JobStore {
 
   std::filesystem::path folder_;
   bool temporary_ = false;
-  int lock_fd_ = -1;
+  FolderLock lock_;
   std::unique_ptr<Database> index_;
 };
 

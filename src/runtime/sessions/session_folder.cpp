@@ -3,11 +3,8 @@
 #include <SQLiteCpp/Column.h>
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Statement.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -102,24 +99,18 @@ Result<std::pair<std::unique_ptr<SessionFolder>, SessionFolder::Contents>> Sessi
   std::unique_ptr<SessionFolder> folder(new SessionFolder());
   folder->blobs_ = path / "blobs";
   TRY(make_folder(folder->blobs_));
-  const std::filesystem::path lock = path / "lock";
-  folder->lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (folder->lock_ < 0) return io_error(lock, "open");
-  if (::flock(folder->lock_, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return io_error(lock, "lock");
+  auto lock = FolderLock::take(path / "lock");
+  if (!lock && lock.error().code == ErrorCode::kBusy) {
     Error error(ErrorCode::kBusy, fmt::format("another server uses the session folder {}", path.string()),
                 "session-dir");
     error.reason = "session_dir_in_use";
     return error;
   }
+  if (!lock) return Error(ErrorCode::kIo, lock.error().message, "session-dir");
+  folder->lock_ = std::move(*lock);
   TRY_ASSIGN(folder->index_, Database::open(path / "sessions.db", kVersions));
   TRY_ASSIGN(Contents contents, folder->load());
   return std::pair(std::move(folder), std::move(contents));
-}
-
-SessionFolder::~SessionFolder() {
-  index_.reset();
-  if (lock_ >= 0) ::close(lock_);
 }
 
 Result<SessionFolder::Contents> SessionFolder::load() {

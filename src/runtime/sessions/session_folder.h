@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/database.h"
+#include "base/folder_lock.h"
 #include "base/result.h"
 #include "runtime/sessions/session_state.h"
 
@@ -61,7 +62,6 @@ class SessionFolder {
   };
   // What is there, after what is incomplete was removed.
   static Result<std::pair<std::unique_ptr<SessionFolder>, Contents>> open(const std::filesystem::path& path);
-  ~SessionFolder();
   SessionFolder(const SessionFolder&) = delete;
   SessionFolder& operator=(const SessionFolder&) = delete;
 
@@ -77,7 +77,7 @@ class SessionFolder {
   Result<Contents> load();
 
   std::filesystem::path blobs_;
-  int lock_ = -1;
+  FolderLock lock_;
   std::unique_ptr<Database> index_;
 };
 

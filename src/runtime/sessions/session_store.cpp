@@ -18,11 +18,6 @@ namespace {
 // Saves that wait for the disk hold their states in memory.
 constexpr std::size_t kMostPendingBytes = std::size_t{1} << 30;
 
-int64_t unix_ms() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
 bool begins_with(std::span<const TokenId> tokens, std::span<const TokenId> beginning) {
   return beginning.size() <= tokens.size() && std::equal(beginning.begin(), beginning.end(), tokens.begin());
 }
@@ -199,7 +194,7 @@ Result<void> SessionStore::commit(const Change& change) {
     const std::lock_guard lock(mutex_);
     dead = dead_after(change);
   }
-  const int64_t now = unix_ms();
+  const int64_t now = unix_now_ms();
   if (folder_) {
     IndexChange index;
     std::vector<std::string> written;
@@ -328,7 +323,7 @@ std::vector<std::string> SessionStore::dead_after(const Change& change) const {
 
 void SessionStore::touch(Session& session) {
   session.used = ++clock_;
-  session.used_ms = unix_ms();
+  session.used_ms = unix_now_ms();
 }
 
 void SessionStore::trim_ram() {
