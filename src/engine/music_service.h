@@ -75,6 +75,7 @@ class MusicService {
   virtual Result<void> forget(std::string_view id, std::string_view owner) = 0;
   // By one thread: as JobQueue::stop().
   virtual void stop(std::chrono::milliseconds limit) = 0;
+  virtual JobStats stats() = 0;  // of all owners
 };
 
 // What a request for this task has where its text says nothing.

@@ -23,6 +23,7 @@ enum class JobState {
   kCancelled,
   kInterrupted,  // the program ended twice while it ran
 };
+inline constexpr std::size_t kJobStates = 6;
 std::string_view job_state_name(JobState state);  // "queued", …
 bool has_ended(JobState state);
 

@@ -175,7 +175,7 @@ void JobQueue::run_next(std::unique_lock<std::mutex>& lock) {
   }
   running_.reset();
   if (has_ended(record.state)) {
-    ended_.push_back(entry);
+    retire(entry);
     const std::string_view why = record.error ? std::string_view(record.error->message) : std::string_view();
     log_info("job {} ({}) {} after {:.1f} s{}{}", record.id, record.kind, job_state_name(record.state),
              static_cast<double>(record.ended_ms - record.started_ms) / 1000, why.empty() ? "" : ": ", why);
@@ -199,6 +199,14 @@ void JobQueue::put_back(Entry& entry) {
   entry.record.started_ms = 0;
   if (const auto stored = store_->update(entry.record); !stored)
     log_error("job {}: {}", entry.record.id, stored.error().message);
+}
+
+void JobQueue::retire(const std::shared_ptr<Entry>& entry) {
+  ended_.push_back(entry);
+  const JobRecord& record = entry->record;
+  JobStats::Ended& ended = n_ended_[record.kind];
+  ended.n[static_cast<std::size_t>(record.state)] += 1;
+  if (record.started_ms != 0) ended.run_s += static_cast<double>(record.ended_ms - record.started_ms) / 1000;
 }
 
 void JobQueue::drop(Entries::iterator it) {
@@ -334,7 +342,7 @@ Result<JobStatus> JobQueue::cancel(std::string_view id, std::string_view owner) 
   if (entry->record.state == JobState::kQueued) {
     std::erase(pending_, entry);
     end(*entry, JobState::kCancelled, {}, {});
-    ended_.push_back(entry);
+    retire(entry);
     changed_.notify_all();
   }
   return status_of(*entry);
@@ -349,6 +357,19 @@ Result<void> JobQueue::forget(std::string_view id, std::string_view owner) {
   entry.forgotten = true;
   if (has_ended(entry.record.state)) drop(*found);
   return {};
+}
+
+JobStats JobQueue::stats() {
+  const std::lock_guard lock(mutex_);
+  evict();
+  JobStats stats;
+  stats.n_queued = pending_.size();
+  stats.n_running = running_ ? 1 : 0;
+  stats.n_kept = ended_.size();
+  stats.input_bytes = input_bytes();
+  for (const auto& entry : ended_) stats.result_bytes += entry->record.result_bytes();
+  stats.ended = n_ended_;
+  return stats;
 }
 
 void JobQueue::stop(std::chrono::milliseconds limit) {

@@ -17,6 +17,7 @@
 // Cost     a change waits for the disk; asking does not.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -68,6 +69,17 @@ class RunningJob {
 };
 using JobRunner = std::function<Result<std::vector<JobOutput>>(const RunningJob&)>;
 
+// Of a queue, since it was opened.
+struct JobStats {
+  struct Ended {
+    std::array<uint64_t, kJobStates> n{};  // by state
+    double run_s = 0;
+  };
+  std::size_t n_queued = 0, n_running = 0, n_kept = 0;
+  uint64_t input_bytes = 0, result_bytes = 0;  // of the jobs that wait or run; of those that have ended
+  std::map<std::string, Ended> ended;          // by kind
+};
+
 class JobQueue {
  public:
   static Result<std::unique_ptr<JobQueue>> open(const JobQueueOptions& options, JobRunner runner);
@@ -84,6 +96,8 @@ class JobQueue {
   Result<JobStatus> cancel(std::string_view id, std::string_view owner);
   // Cancels it if it has not ended, and forgets it.
   Result<void> forget(std::string_view id, std::string_view owner);
+
+  JobStats stats();
 
   // By one thread. Takes no more jobs and lets the one that runs end for up to `limit`; then it is cancelled, to be run
   // again by the next queue of this folder, as the ones that wait.
@@ -107,6 +121,7 @@ class JobQueue {
   void run_next(std::unique_lock<std::mutex>& lock);
   void end(Entry& entry, JobState state, std::optional<Error> error, std::span<const JobOutput> outputs);
   void put_back(Entry& entry);
+  void retire(const std::shared_ptr<Entry>& entry);
   void evict();
   void drop(Entries::iterator it);
   std::chrono::milliseconds until_next_eviction() const;
@@ -125,7 +140,8 @@ class JobQueue {
   std::deque<std::shared_ptr<Entry>> pending_;
   std::deque<std::shared_ptr<Entry>> ended_;  // the oldest first
   std::shared_ptr<Entry> running_;
-  uint64_t n_entries_ = 0;  // ever
+  std::map<std::string, JobStats::Ended> n_ended_;  // by kind
+  uint64_t n_entries_ = 0;                          // ever
   std::size_t n_being_added_ = 0;
   uint64_t bytes_being_added_ = 0;
   bool stopping_ = false;   // takes no more jobs

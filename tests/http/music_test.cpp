@@ -47,6 +47,21 @@ TEST(Music, WordsBecomeAJobAndAJobRequests) {
   EXPECT_EQ(done["files"][0]["name"], "requests.json");
 }
 
+TEST(Music, MetricsCountJobs) {
+  MusicServer s;
+  s.done(s.server.call("POST", "/lm", kSong));
+  s.music.holding = true;
+  const std::string held = s.server.json("POST", "/synth", kSong)["id"];
+  s.server.json("POST", "/synth", kSong);
+  ASSERT_TRUE(TestServer::eventually([&] { return s.job(held)["state"] == "running"; }));
+  const std::string metrics = s.server.call("GET", "/metrics").body;
+  for (const char* line :
+       {"hocket_jobs_queued 1\n", "hocket_jobs_running 1\n", "hocket_jobs_kept 1\n",
+        "hocket_jobs_total{kind=\"lm\",state=\"done\"} 1\n", "hocket_jobs_total{kind=\"lm\",state=\"failed\"} 0\n",
+        "hocket_job_bytes{files=\"inputs\"} 0\n", "hocket_job_run_seconds_total{kind=\"lm\"} "})
+    EXPECT_NE(metrics.find(line), std::string::npos) << line << metrics;
+}
+
 TEST(Music, TracksComeInOneMixedBody) {
   MusicServer s;
   const std::string id = s.done(s.server.call("POST", "/synth", R"({"caption":"x","synth_batch_size":2})"));

@@ -102,6 +102,39 @@ TEST_F(JobQueueTest, CancelsInEveryState) {
   EXPECT_EQ(queue->cancel("nobody", "").error().reason, "job_not_found");
 }
 
+TEST_F(JobQueueTest, CountsWhatWaitsRunsAndHasEnded) {
+  const auto queue = open();
+  const std::string held = start_hold(*queue);
+  const std::vector<std::byte> sound(10);
+  const std::string waiting = queue->submit({"other", "", "echo 123", {{"sound", sound}}, {}})->record.id;
+  const std::string cancelled = submit(*queue, "echo 2"), failed = submit(*queue, "fail");
+  EXPECT_TRUE(queue->cancel(cancelled, "").ok());
+  JobStats stats = queue->stats();
+  EXPECT_EQ(stats.n_queued, 2U);
+  EXPECT_EQ(stats.n_running, 1U);
+  EXPECT_EQ(stats.n_kept, 1U);
+  EXPECT_EQ(stats.input_bytes, 10U);
+  EXPECT_EQ(stats.result_bytes, 0U);
+
+  release();
+  EXPECT_EQ(end_of(*queue, failed), JobState::kFailed);
+  EXPECT_TRUE(queue->forget(waiting, "").ok());
+  stats = queue->stats();
+  EXPECT_EQ(stats.n_queued, 0U);
+  EXPECT_EQ(stats.n_kept, 3U);  // what is forgotten still counts below
+  EXPECT_EQ(stats.input_bytes, 0U);
+  const auto n = [&](const std::string& kind, JobState state) {
+    return stats.ended.at(kind).n[static_cast<std::size_t>(state)];
+  };
+  EXPECT_EQ(n("other", JobState::kDone), 1U);
+  EXPECT_EQ(n("test", JobState::kDone), 1U);  // the one that was held
+  EXPECT_EQ(n("test", JobState::kCancelled), 1U);
+  EXPECT_EQ(n("test", JobState::kFailed), 1U);
+  EXPECT_GE(stats.ended.at("test").run_s, 0);
+  const uint64_t n_held = queue->status(held, "")->record.result_bytes();
+  EXPECT_EQ(stats.result_bytes, n_held);
+}
+
 TEST_F(JobQueueTest, ShowsJobsToTheirOwnerOnly) {
   const auto queue = open();
   const std::string id = submit(*queue, "echo x", "ada");

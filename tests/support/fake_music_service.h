@@ -84,6 +84,7 @@ class FakeMusicService final : public MusicService {
   }
   Result<JobStatus> cancel(std::string_view id, std::string_view owner) override { return queue_->cancel(id, owner); }
   Result<void> forget(std::string_view id, std::string_view owner) override { return queue_->forget(id, owner); }
+  JobStats stats() override { return queue_->stats(); }
   void stop(std::chrono::milliseconds limit) override { queue_->stop(limit); }
 
   static JobOutput output(const std::string& name, const std::string& type, const std::string& text) {

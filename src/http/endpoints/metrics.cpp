@@ -105,6 +105,22 @@ void add_sessions(PrometheusText& text, const SessionStats& stats) {
               number(stats.n_evicted));
 }
 
+void add_jobs(PrometheusText& text, const JobStats& stats) {
+  const auto number = [](auto n) { return static_cast<double>(n); };
+  text.single("hocket_jobs_queued", "gauge", "Jobs that wait.", number(stats.n_queued));
+  text.single("hocket_jobs_running", "gauge", "Jobs that run.", number(stats.n_running));
+  text.single("hocket_jobs_kept", "gauge", "Jobs that have ended and can be asked about.", number(stats.n_kept));
+  text.family("hocket_job_bytes", "gauge", "Files of jobs: of those that wait or run, and of results.");
+  text.sample({{"files", "inputs"}}, number(stats.input_bytes));
+  text.sample({{"files", "results"}}, number(stats.result_bytes));
+  text.family("hocket_jobs_total", "counter", "Jobs that have ended since the start, by how.");
+  for (const auto& [kind, ended] : stats.ended)
+    for (const JobState state : {JobState::kDone, JobState::kFailed, JobState::kCancelled})
+      text.sample({{"kind", kind}, {"state", job_state_name(state)}}, number(ended.n[static_cast<std::size_t>(state)]));
+  text.family("hocket_job_run_seconds_total", "counter", "Time that these jobs ran.");
+  for (const auto& [kind, ended] : stats.ended) text.sample({{"kind", kind}}, ended.run_s);
+}
+
 }  // namespace
 
 HttpResponse get_metrics(const HttpRequest& request, const Api& api) {
@@ -123,6 +139,10 @@ HttpResponse get_metrics(const HttpRequest& request, const Api& api) {
     add_requests(text, service->metrics());
     add_cache(text, service->cache());
     add_sessions(text, service->sessions().stats());
+  }
+  if (api.music) {
+    text.set_labels({});
+    add_jobs(text, api.music->stats());
   }
   HttpResponse response;
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
