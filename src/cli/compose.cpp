@@ -13,6 +13,7 @@ struct ComposeFlags {
   std::string output, mode;
   int variations = 0;
   int64_t lm_seed = -1;
+  bool exact_duration = false;
 };
 
 int compose(const CLI::App& app, const ComposeFlags& flags) {
@@ -22,6 +23,7 @@ int compose(const CLI::App& app, const ComposeFlags& flags) {
     if (app.count("--mode") > 0) request.lm_mode = flags.mode;
     if (app.count("--variations") > 0) request.lm_batch_size = flags.variations;
     if (app.count("--lm-seed") > 0) request.lm_seed = flags.lm_seed;
+    if (app.count("--exact-duration") > 0) request.lm_exact_duration = flags.exact_duration;
   }
   Result<std::vector<MusicRequest>> composed = std::vector<MusicRequest>();
   {
@@ -57,6 +59,8 @@ Command add_compose(CLI::App& root) {
   app->add_option("--mode", flags->mode, "generate, inspire or format (default: the request's, generate)");
   app->add_option("--variations", flags->variations, "how many to write, with neighbouring seeds")
       ->check(CLI::Range(1, 9));
+  app->add_flag("--exact-duration", flags->exact_duration,
+                "write exactly the audio codes of the duration; else the model ends by itself, usually close");
   app->add_option("--lm-seed", flags->lm_seed, "seed of the language model (default: random)")
       ->check(CLI::Range(0.0, 4294967295.0));
   add_planner_flags(*app, flags->music);

@@ -17,8 +17,8 @@
 
 namespace hocket {
 namespace {
-
 constexpr float kLongestSeconds = 600;
+
 constexpr int kMostSteps = 1'000'000;  // more than 100 become 100
 constexpr std::array<std::string_view, 7> kTasks{"text2music", "cover",   "cover-nofsq", "repaint",
                                                  "lego",       "extract", "complete"};
@@ -46,6 +46,7 @@ void visit_fields(Request& r, const Visit& visit) {
   visit("lm_negative_prompt", r.lm_negative_prompt, !kAlways, !kNotEmpty);
   visit("lm_seed", r.lm_seed, !kAlways, !kNotEmpty);
   visit("use_cot_caption", r.use_cot_caption, !kAlways, !kNotEmpty);
+  visit("lm_exact_duration", r.lm_exact_duration, !kAlways, !kNotEmpty);
   visit("inference_steps", r.inference_steps, !kAlways, !kNotEmpty);
   visit("guidance_scale", r.guidance_scale, !kAlways, !kNotEmpty);
   visit("shift", r.shift, !kAlways, !kNotEmpty);

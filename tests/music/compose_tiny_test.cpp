@@ -180,6 +180,20 @@ TEST(Compose, WritesTheGoldenCodes) {
   }
 }
 
+TEST(Compose, WritesAsManyCodesAsTheDurationAsksFor) {
+  const Golden golden("lm-phase2-sampled-guided");
+  MusicRequest asked = request(golden.params()["request"]);
+  asked.lm_exact_duration = true;
+  asked.lm_batch_size = 2;
+  asked.lm_temperature = 3;  // the end is as likely as any code
+  for (const float seconds : {0.2f, 2.0f, 7.3f}) {
+    asked.duration = seconds;
+    const auto made = value_or_fail(compose(planner(), {asked}, {}, CancelToken()));
+    for (const MusicRequest& one : made)
+      EXPECT_EQ(parse_audio_codes(one.audio_codes).size(), static_cast<std::size_t>(seconds * 5)) << seconds;
+  }
+}
+
 TEST(Compose, VariationsOfABatchEqualTheirSingleRuns) {
   const Golden golden("lm-phase2-sampled-guided");
   MusicRequest asked = request(golden.params()["request"]);

@@ -44,6 +44,7 @@ TEST(MusicRequest, ReadsEveryFieldOfTheGolden) {
   odd.seed = odd.lm_seed = 77;
   odd.duration = odd.lm_temperature = odd.lm_cfg_scale = odd.lm_top_p = odd.guidance_scale = odd.shift = 7.5f;
   odd.use_cot_caption = false;
+  EXPECT_TRUE(value_or_fail(parse_music_request(R"({"lm_exact_duration":true})")).lm_exact_duration);
   const MusicRequest read = value_or_fail(parse_music_request(golden["fields"].dump(), odd));
   EXPECT_EQ(read, value_or_fail(parse_music_request(golden["fields"].dump())));
 }

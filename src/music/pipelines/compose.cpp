@@ -18,6 +18,7 @@ constexpr std::size_t kMostMetadataTokens = 2048;
 constexpr int kMostVariations = 9;
 constexpr float kCodesPerSecond = 5;
 constexpr std::size_t kSpareCodes = 100;
+constexpr float kImpossible = -1e9f;  // a logit
 
 // A song on its way through the phases.
 struct Variation {
@@ -150,6 +151,9 @@ Result<void> run_codes(const PlannerModel& planner, std::vector<Variation*> grou
   const MusicTokenizer& tokenizer = planner.tokenizer();
   PlannerPrompts prompts;
   prompts.guidance = group.front()->asked.lm_cfg_scale;
+  const auto codes_of = [](const Variation& variation) {
+    return static_cast<std::size_t>(variation.merged.duration * kCodesPerSecond);
+  };
   std::vector<TokenDraw> draws;
   std::size_t expected = 0;
   for (const Variation* variation : group) {
@@ -160,7 +164,7 @@ Result<void> run_codes(const PlannerModel& planner, std::vector<Variation*> grou
       prompts.unconditional.push_back(std::move(without));
     }
     draws.emplace_back(static_cast<uint32_t>(variation->asked.lm_seed));
-    expected = std::max(expected, static_cast<std::size_t>(variation->merged.duration * kCodesPerSecond));
+    expected = std::max(expected, codes_of(*variation));
   }
   prompts.max_steps = expected + kSpareCodes;
   const std::size_t n_vocab = planner.model().n_vocab();
@@ -169,11 +173,17 @@ Result<void> run_codes(const PlannerModel& planner, std::vector<Variation*> grou
   std::vector<float> few;
   const auto pick = [&](std::size_t i, std::vector<float>& logits) -> TokenId {
     const DrawOptions options = draw_options(group[i]->asked);
+    const std::size_t n_exact = group[i]->asked.lm_exact_duration ? codes_of(*group[i]) : 0;
+    if (n_exact > 0) {
+      if (group[i]->codes.size() == n_exact) return kNoToken;
+      logits[kTurnEnd] = kImpossible;
+      std::fill(logits.begin() + kFirstAudioCode + static_cast<std::ptrdiff_t>(n_codes), logits.end(), kImpossible);
+    }
     TokenId token = kNoToken;
     if (!begun[i]) {
       // Over the whole vocabulary, of which only the end and the codes are possible.
       for (std::size_t id = 0; id < static_cast<std::size_t>(kFirstAudioCode); ++id)
-        if (id != static_cast<std::size_t>(kTurnEnd)) logits[id] = -1e9f;
+        if (id != static_cast<std::size_t>(kTurnEnd)) logits[id] = kImpossible;
       token = static_cast<TokenId>(draws[i].draw(logits, options));
       begun[i] = true;
     } else {
