@@ -1,5 +1,7 @@
 #include "cli/music_serve_flags.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 
 namespace hocket {
@@ -8,6 +10,10 @@ MusicServiceOptions MusicServeFlags::service() const {
   MusicServiceOptions options;
   options.models = models;
   options.adapters = adapters;
+  options.defaults = {{MusicFileKind::kLanguageModel, lm},
+                      {MusicFileKind::kTextEncoder, text_encoder},
+                      {MusicFileKind::kDit, dit},
+                      {MusicFileKind::kVae, vae}};
   options.run = run;
   options.residency = keep_models ? ResidencyPolicy::kKeep : ResidencyPolicy::kStrict;
   options.max_batch = max_batch;
@@ -23,6 +29,14 @@ void add_music_serve_flags(CLI::App& app, MusicServeFlags& flags) {
   app.add_option("--music-models", flags.models, "folder of ACE-Step GGUF files: serve music, with or without -m")
       ->group(group);
   app.add_option("--music-adapters", flags.adapters, "folder of adapters that requests may name")->group(group);
+  const auto add_default = [&](const char* name, std::string& value, const char* what) {
+    app.add_option(name, value, fmt::format("{} for requests that name none (default: the first by name)", what))
+        ->group(group);
+  };
+  add_default("--music-lm", flags.lm, "language model of the music folder");
+  add_default("--music-text-encoder", flags.text_encoder, "text encoder");
+  add_default("--music-dit", flags.dit, "transformer (synth_model)");
+  add_default("--music-vae", flags.vae, "VAE");
   app.add_flag("--keep-music-models", flags.keep_models,
                "keep what was loaded once (default: one network in memory at a time)")
       ->group(group);

@@ -12,6 +12,7 @@ namespace hocket {
 
 struct MusicServeFlags {
   std::string models, adapters;
+  std::string lm, text_encoder, dit, vae;  // names of the defaults
   bool keep_models = false;
   MusicRunOptions run;
   int max_batch = 4;

@@ -84,8 +84,8 @@ Result<std::shared_ptr<MusicService>> MusicService::open(const MusicServiceOptio
 
 Result<std::shared_ptr<MusicService>> LocalMusicService::open(const MusicServiceOptions& options) {
   std::shared_ptr<LocalMusicService> service(new LocalMusicService(options.max_batch));
-  const bool sticky = options.residency == ResidencyPolicy::kKeep;
-  TRY_ASSIGN(service->library_, MusicLibrary::open(options.models, options.adapters, sticky));
+  TRY_ASSIGN(service->library_, MusicLibrary::open({options.models, options.adapters, options.defaults,
+                                                    options.residency == ResidencyPolicy::kKeep}));
   TRY_ASSIGN(service->engine_, MusicEngine::create(options.run, options.residency));
   TRY_ASSIGN(service->queue_,
              JobQueue::open(options.jobs, [s = service.get()](const RunningJob& job) { return s->run(job); }));

@@ -28,6 +28,25 @@ Result<std::vector<std::string>> find_adapters(const std::string& folder) {
   return files;
 }
 
+constexpr std::pair<MusicFileKind, const char*> kKinds[] = {{MusicFileKind::kLanguageModel, "lm"},
+                                                            {MusicFileKind::kTextEncoder, "text-encoder"},
+                                                            {MusicFileKind::kDit, "dit"},
+                                                            {MusicFileKind::kVae, "vae"}};
+
+bool needs_kind(const MusicNeeds& needs, MusicFileKind kind) {
+  switch (kind) {
+    case MusicFileKind::kLanguageModel:
+      return needs.lm;
+    case MusicFileKind::kTextEncoder:
+      return needs.text_encoder;
+    case MusicFileKind::kDit:
+      return needs.dit;
+    case MusicFileKind::kVae:
+      return needs.vae;
+  }
+  return false;
+}
+
 Error unknown(const std::string& name, const char* field) {
   Error error(ErrorCode::kNotFound, fmt::format("Unknown model '{}'", name.substr(0, 256)), field);
   error.reason = "model_not_found";
@@ -36,18 +55,26 @@ Error unknown(const std::string& name, const char* field) {
 
 }  // namespace
 
-Result<std::unique_ptr<MusicLibrary>> MusicLibrary::open(const std::string& folder, const std::string& adapters,
-                                                         bool sticky) {
-  std::unique_ptr<MusicLibrary> library(new MusicLibrary(folder, adapters, sticky));
+Result<std::unique_ptr<MusicLibrary>> MusicLibrary::open(MusicLibraryOptions options) {
+  std::unique_ptr<MusicLibrary> library(new MusicLibrary(std::move(options)));
   TRY(library->rescan());
+  for (const auto& [kind, name] : kKinds) {
+    const std::string wanted = library->default_name(kind), flag = fmt::format("--music-{}", name);
+    if (!wanted.empty()) TRY(library->file(kind, wanted, flag.c_str()));
+  }
   return library;
 }
 
+std::string MusicLibrary::default_name(MusicFileKind kind) const {
+  const auto it = options_.defaults.find(kind);
+  return it == options_.defaults.end() ? std::string() : it->second;
+}
+
 Result<void> MusicLibrary::rescan() {
-  TRY_ASSIGN(ModelFolder models, ModelFolder::scan(folder_));
+  TRY_ASSIGN(ModelFolder models, ModelFolder::scan(options_.folder));
   std::vector<std::string> adapters;
-  if (!adapter_folder_.empty()) {
-    TRY_ASSIGN(adapters, find_adapters(adapter_folder_));
+  if (!options_.adapters.empty()) {
+    TRY_ASSIGN(adapters, find_adapters(options_.adapters));
   }
   const std::lock_guard lock(mutex_);
   models_ = std::move(models);
@@ -61,7 +88,10 @@ MusicInventory MusicLibrary::inventory() const {
   const std::lock_guard lock(mutex_);
   const auto names = [&](MusicFileKind kind) {
     std::vector<std::string> list;
-    for (const ModelFileEntry* file : models_->of(music_architecture(kind))) list.push_back(file->name);
+    const ModelFileEntry* first = models_->find(music_architecture(kind), default_name(kind));
+    if (first) list.push_back(first->name);
+    for (const ModelFileEntry* file : models_->of(music_architecture(kind)))
+      if (file != first) list.push_back(file->name);
     return list;
   };
   return {names(MusicFileKind::kLanguageModel), names(MusicFileKind::kTextEncoder), names(MusicFileKind::kDit),
@@ -71,21 +101,17 @@ MusicInventory MusicLibrary::inventory() const {
 std::vector<std::string> MusicLibrary::missing(const MusicNeeds& needs) const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> names;
-  const auto look = [&](bool needed, MusicFileKind kind, const char* name) {
-    if (needed && !models_->find(music_architecture(kind), {})) names.emplace_back(name);
-  };
-  look(needs.lm, MusicFileKind::kLanguageModel, "lm");
-  look(needs.text_encoder, MusicFileKind::kTextEncoder, "text-encoder");
-  look(needs.dit, MusicFileKind::kDit, "dit");
-  look(needs.vae, MusicFileKind::kVae, "vae");
+  for (const auto& [kind, name] : kKinds)
+    if (needs_kind(needs, kind) && !models_->find(music_architecture(kind), {})) names.emplace_back(name);
   return names;
 }
 
 Result<std::string> MusicLibrary::file(MusicFileKind kind, const std::string& name, const char* field) const {
   const std::lock_guard lock(mutex_);
-  if (const auto last = last_.find(kind); name.empty() && last != last_.end()) return last->second;
-  const ModelFileEntry* file = models_->find(music_architecture(kind), name);
-  if (!file) return unknown(name, field);
+  const std::string wanted = name.empty() ? default_name(kind) : name;
+  if (const auto last = last_.find(kind); wanted.empty() && last != last_.end()) return last->second;
+  const ModelFileEntry* file = models_->find(music_architecture(kind), wanted);
+  if (!file) return unknown(wanted, field);
   return file->path;
 }
 
@@ -93,12 +119,12 @@ Result<std::string> MusicLibrary::adapter(const std::string& name) const {
   if (name.empty()) return std::string();
   const std::lock_guard lock(mutex_);
   if (std::find(adapters_.begin(), adapters_.end(), name) == adapters_.end()) return unknown(name, "adapter");
-  return (fs::path(adapter_folder_) / name).string();
+  return (fs::path(options_.adapters) / name).string();
 }
 
 void MusicLibrary::used(MusicFileKind kind, const std::string& path) {
   const std::lock_guard lock(mutex_);
-  if (sticky_) last_[kind] = path;
+  if (options_.sticky) last_[kind] = path;
 }
 
 Result<std::shared_ptr<const DitFile>> MusicLibrary::dit(const std::string& path) {

@@ -1,11 +1,12 @@
 // engine/music_library.h: the music models and adapters of a server: what there is, and which file a name means.
 //
-// A name that is empty means the one that was used last, where networks stay in memory, else the first.
+// A name that is empty means the chosen default, else the one that was used last, where networks stay in memory, else
+// the first.
 //
 // Owns     names and paths, the settings of DiT files that were asked for.
 // Threads  any; rescan() while others ask.
-// Errors   open(), rescan(): kIo naming the folder. file(): kNotFound (reason "model_not_found") naming the field.
-// Source   ace-step.md §§10.5, 13.1, A-1.
+// Errors   open(), rescan(): kIo naming the folder. open(): kNotFound for a default that is not there. file():
+// kNotFound (reason "model_not_found") naming the field. Source   ace-step.md §§10.5, 13.1, A-1.
 #pragma once
 
 #include <map>
@@ -27,13 +28,18 @@ struct MusicInventory {
   std::vector<std::string> lm, text_encoder, dit, vae, adapters;
 };
 
+struct MusicLibraryOptions {
+  std::string folder, adapters;                   // adapters "": none
+  std::map<MusicFileKind, std::string> defaults;  // names; what is not here or "" has none
+  bool sticky = false;                            // the name used last is the default
+};
+
 class MusicLibrary {
  public:
-  // `adapters` "": none. `sticky`: the name used last is the default.
-  static Result<std::unique_ptr<MusicLibrary>> open(const std::string& folder, const std::string& adapters,
-                                                    bool sticky);
+  static Result<std::unique_ptr<MusicLibrary>> open(MusicLibraryOptions options);
   Result<void> rescan();
 
+  // The first of each kind is the default at the start.
   MusicInventory inventory() const;
   // The kinds that are needed and not there: "lm", "text-encoder", "dit", "vae".
   std::vector<std::string> missing(const MusicNeeds& needs) const;
@@ -47,11 +53,10 @@ class MusicLibrary {
   Result<std::shared_ptr<const DitFile>> dit(const std::string& path);
 
  private:
-  MusicLibrary(std::string folder, std::string adapters, bool sticky)
-      : folder_(std::move(folder)), adapter_folder_(std::move(adapters)), sticky_(sticky) {}
+  explicit MusicLibrary(MusicLibraryOptions options) : options_(std::move(options)) {}
+  std::string default_name(MusicFileKind kind) const;
 
-  const std::string folder_, adapter_folder_;
-  const bool sticky_;
+  const MusicLibraryOptions options_;
   mutable std::mutex mutex_;
   std::optional<ModelFolder> models_;
   std::vector<std::string> adapters_;

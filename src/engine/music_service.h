@@ -16,6 +16,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,8 +47,9 @@ struct MusicSubmission {
 };
 
 struct MusicServiceOptions {
-  std::string models;    // folder
-  std::string adapters;  // folder; "": none
+  std::string models;                             // folder
+  std::string adapters;                           // folder; "": none
+  std::map<MusicFileKind, std::string> defaults;  // names of files for requests that name none
   MusicRunOptions run;
   ResidencyPolicy residency = ResidencyPolicy::kStrict;
   JobQueueOptions jobs;
@@ -73,9 +75,9 @@ class MusicService {
   virtual Result<std::vector<BlobFile>> results(std::string_view id, std::string_view owner) = 0;
   virtual Result<JobStatus> cancel(std::string_view id, std::string_view owner) = 0;
   virtual Result<void> forget(std::string_view id, std::string_view owner) = 0;
+  virtual JobStats stats() = 0;  // of all owners
   // By one thread: as JobQueue::stop().
   virtual void stop(std::chrono::milliseconds limit) = 0;
-  virtual JobStats stats() = 0;  // of all owners
 };
 
 // What a request for this task has where its text says nothing.

@@ -105,7 +105,7 @@ TEST_F(MusicServiceTiny, WordsBecomeCodesAndCodesASong) {
 TEST_F(MusicServiceTiny, OneJobMakesASongOfWords) {
   const auto music = open();
   MusicRequest two = song();
-  two.audio_codes = "1,2,3";  // the tiny language model would write a hundred
+  two.lm_exact_duration = true;  // the tiny language model would write a hundred codes
   two.synth_batch_size = 2;
   const auto made = make(*music, {MusicTask::kSong, "", {two}, {}});
   ASSERT_EQ(made.size(), 4U);
@@ -232,6 +232,69 @@ TEST_F(MusicServiceTiny, WhatIsIgnoredIsSaid) {
   const auto clipped = music->submit({MusicTask::kCompose, "", {many}, {}});
   ASSERT_TRUE(clipped.ok());
   EXPECT_EQ(clipped->record.warnings.size(), 1U);
+}
+
+TEST_F(MusicServiceTiny, RequestsWithoutANameGetTheDefault) {
+  MusicServiceOptions options = tiny();
+  const auto first = [](const MusicServiceOptions& with) { return open(with)->inventory().dit.front(); };
+  const std::vector<std::string> all = open(options)->inventory().dit;
+  ASSERT_GE(all.size(), 2U);
+  options.defaults[MusicFileKind::kDit] = all.back();
+  EXPECT_EQ(first(options), all.back());
+  MusicRequest named = song(), open_request = song();
+  named.synth_model = all.back();
+  open_request.synth_model.clear();
+  const auto with_default = make(*open(options), {MusicTask::kSynth, "", {open_request}, {}});
+  const auto by_name = make(*open(), {MusicTask::kSynth, "", {named}, {}});
+  const auto of_first = make(*open(), {MusicTask::kSynth, "", {open_request}, {}});
+  ASSERT_EQ(with_default.size(), 2U);
+  EXPECT_TRUE(with_default[1].second == by_name[1].second);
+  EXPECT_FALSE(with_default[1].second == of_first[1].second);
+
+  options.defaults[MusicFileKind::kVae] = "no-such-vae";
+  const auto refused = MusicService::open(options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(refused.error().param, "--music-vae");
+}
+
+TEST_F(MusicServiceTiny, EveryPieceOfWorkAsksForItsRoomFirst) {
+  struct Asked {
+    std::string what;
+    uint64_t n_bytes;
+    std::weak_ptr<int> lease;
+  };
+  std::vector<Asked> asked;  // by the thread of the jobs, one at a time
+  std::optional<Error> refuse;
+  MusicServiceOptions options = tiny();
+  options.run.room = [&](std::string_view what, uint64_t n_bytes, const CancelToken&) -> Result<std::shared_ptr<void>> {
+    if (refuse) return *refuse;
+    for (const Asked& earlier : asked) EXPECT_TRUE(earlier.lease.expired()) << earlier.what;
+    const auto lease = std::make_shared<int>();
+    asked.push_back({std::string(what), n_bytes, lease});
+    return std::shared_ptr<void>(lease);
+  };
+  const auto music = open(options);
+  MusicRequest request = song();
+  request.lm_exact_duration = true;
+  const auto made = make(*music, {MusicTask::kSong, "", {request}, {}});
+  ASSERT_EQ(made.size(), 2U);
+  const JobInput sound{"audio", made[0].second}, latent{"src_latents", made[1].second};
+  make(*music, {MusicTask::kUnderstand, "", {music_defaults(MusicTask::kUnderstand)}, {sound}});
+  make(*music, {MusicTask::kVae, "", {MusicRequest()}, {sound}});
+  make(*music, {MusicTask::kVae, "", {request}, {latent}});
+  std::vector<std::string> order;
+  for (const Asked& one : asked) order.push_back(one.what);
+  const std::string planner = "the language model of music";
+  EXPECT_EQ(order,
+            (std::vector<std::string>{planner, "the song", "the sound's encoders", planner, "the VAE", "the VAE"}));
+  for (const Asked& one : asked) EXPECT_GT(one.n_bytes, 10'000U) << one.what;
+  const uintmax_t n_lm = fs::file_size(fs::path(models_folder()) / "lm.gguf");
+  EXPECT_GT(asked[0].n_bytes, n_lm / 2);
+  refuse = Error(ErrorCode::kOutOfMemory, "there is none");
+  const JobStatus failed = end_of(*music, {MusicTask::kSynth, "", {song()}, {}});
+  EXPECT_EQ(failed.record.state, JobState::kFailed);
+  EXPECT_EQ(failed.record.error->message, "there is none");
 }
 
 TEST_F(MusicServiceTiny, APartOfTheModelsDoesAPartOfTheWork) {
