@@ -31,15 +31,14 @@ int print_plan(const ServiceOptions& options) {
   const auto plan = plan_service(options);
   if (!plan) return report_failure(plan.error());
   const MemoryPlan& memory = plan->memory;
-  const auto all = [](const MemoryPlan& part) { return part.weight_bytes + part.cache_bytes + part.compute_bytes; };
   fmt::print(
       "context  {:>10} tokens\nlanes    {:>10}\ncells    {:>10} tokens\nweights  {:>10.1f} MiB\ncache    {:>10.1f} "
       "MiB\ncompute  {:>10.1f} MiB\n",
       plan->n_ctx, plan->n_lanes, plan->n_cells, mib(memory.weight_bytes), mib(memory.cache_bytes),
       mib(memory.compute_bytes));
-  const std::size_t draft_bytes = all(plan->draft_memory);
+  const std::size_t draft_bytes = plan->draft_memory.total_bytes();
   if (draft_bytes > 0) fmt::print("drafts   {:>10.1f} MiB\n", mib(draft_bytes));
-  fmt::print("total    {:>10.1f} MiB\n", mib(all(memory) + draft_bytes));
+  fmt::print("total    {:>10.1f} MiB\n", mib(memory.total_bytes() + draft_bytes));
   return 0;
 }
 
@@ -53,8 +52,7 @@ int print_contexts(const ServiceOptions& options) {
     const MemoryPlan& memory = plan.memory;
     const bool beyond = plan.n_ctx_train != 0 && plan.n_ctx > plan.n_ctx_train;
     fmt::print("{:>7}K {:>10.1f} MiB {:>10.1f} MiB {:>10.1f} MiB {:>10.1f} MiB{}\n", plan.n_ctx / 1024,
-               mib(memory.weight_bytes), mib(memory.cache_bytes), mib(memory.compute_bytes),
-               mib(memory.weight_bytes + memory.cache_bytes + memory.compute_bytes),
+               mib(memory.weight_bytes), mib(memory.cache_bytes), mib(memory.compute_bytes), mib(memory.total_bytes()),
                beyond ? fmt::format("  beyond the {} tokens of training", plan.n_ctx_train) : "");
   }
   return 0;

@@ -11,7 +11,6 @@
 namespace hocket {
 namespace {
 
-constexpr uint16_t kMasked = 0xFC00;  // −∞ in half precision
 constexpr int64_t kPiecesPerThread = 4;
 
 std::optional<CellType> cell_type(ggml_type type) {

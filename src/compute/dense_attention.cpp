@@ -11,8 +11,6 @@
 namespace hocket {
 namespace {
 
-constexpr uint16_t kMasked = 0xFC00;  // −∞ in half precision
-
 const std::byte* at(const ggml_tensor* t, int64_t head, int64_t place, int64_t sample) {
   return static_cast<const std::byte*>(t->data) + static_cast<std::size_t>(head) * t->nb[1] +
          static_cast<std::size_t>(place) * t->nb[2] + static_cast<std::size_t>(sample) * t->nb[3];

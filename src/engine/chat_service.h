@@ -124,7 +124,6 @@ class ChatService {
   virtual ~ChatService() = default;  // cancels what runs
 
   virtual const ServiceInfo& info() const = 0;
-  bool serves(std::string_view model_id) const;  // the id or an alias
 
   virtual Result<std::unique_ptr<Reply>> chat(ChatRequest request) = 0;
   virtual Result<std::unique_ptr<Reply>> complete(CompletionRequest request) = 0;

@@ -32,7 +32,7 @@ Result<std::unique_ptr<ChatTemplate>> load_template(const Metadata& metadata, co
 // An estimate is no reason to refuse: page cache, swap and other programs may give way.
 void warn_if_short(const MemoryPlan& memory, const std::string& device) {
   if (!device.empty() && device != "CPU") return;
-  const std::size_t needed = memory.weight_bytes + memory.cache_bytes + memory.compute_bytes;
+  const std::size_t needed = memory.total_bytes();
   const std::size_t available = available_memory_bytes();
   if (available == 0 || needed <= available) return;
   log_warn("the model needs about {} MiB, but only {} MiB of memory are available; it may be slow or end the program",

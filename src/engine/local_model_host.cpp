@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <ranges>
 #include <utility>
 
 #include "base/log.h"
@@ -26,8 +27,7 @@ Error busy(const char* message, const char* reason) {
 }
 
 std::size_t all_bytes(const ServicePlan& plan) {
-  const auto sum = [](const MemoryPlan& part) { return part.weight_bytes + part.cache_bytes + part.compute_bytes; };
-  return sum(plan.memory) + sum(plan.draft_memory);
+  return plan.memory.total_bytes() + plan.draft_memory.total_bytes();
 }
 
 bool same_file(const std::string& a, const std::string& b) {
@@ -91,24 +91,14 @@ Result<void> LocalModelHost::scan() {
 }
 
 LocalModelHost::Model* LocalModelHost::find(std::string_view name) {
-  const auto means = [&](const Model& model, bool alias) {
-    if (!model.listed) return false;
-    return alias ? std::find(model.aliases.begin(), model.aliases.end(), name) != model.aliases.end()
-                 : model.id == name;
-  };
-  for (const bool alias : {false, true})
-    for (Model& model : models_)
-      if (means(model, alias)) return &model;
-  return nullptr;
+  return find_called(models_ | std::views::filter(&Model::listed), name);
 }
 
 Result<LocalModelHost::Model*> LocalModelHost::choose(std::string_view name) {
   if (name.empty() && first_) return first_;
   if (Model* model = find(name); model && !name.empty()) return model;
   TRY(scan());  // it may be new
-  std::vector<std::string> ids;
-  for (const Model& model : models_)
-    if (model.listed) ids.push_back(model.id);
+  const std::vector<std::string> ids = ids_of(models_ | std::views::filter(&Model::listed));
   Model* model = name.empty() && ids.size() == 1 ? find(ids.front()) : find(name);
   if (!model) return no_such_model(name, ids);
   return model;

@@ -26,8 +26,8 @@ class FixedHost final : public ModelHost {
     return list;
   }
   Result<std::shared_ptr<ChatService>> use(std::string_view model, const std::function<bool()>&) override {
-    if (service_ && (model.empty() || service_->serves(model))) return service_;
-    return no_such_model(model, service_ ? std::vector{service_->info().model_id} : std::vector<std::string>());
+    if (service_ && (model.empty() || find_called(models(), model))) return service_;
+    return no_such_model(model, ids_of(models()));
   }
   std::vector<std::shared_ptr<ChatService>> loaded() const override {
     if (!service_) return {};

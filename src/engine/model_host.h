@@ -16,12 +16,15 @@
 //          at the clock each second where keep_alive is set.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -82,6 +85,24 @@ class ModelHost {
   // Loads nothing more, and drains all that is loaded (ChatService::drain) at the same time.
   virtual void drain(std::chrono::milliseconds limit) = 0;
 };
+
+// The one of `models` that is called so: an id goes before every alias. nullptr: none is.
+template <class Models>
+auto* find_called(Models&& models, std::string_view name) {
+  using Model = std::remove_reference_t<decltype(*std::begin(models))>;
+  for (Model& model : models)
+    if (model.id == name) return &model;
+  for (Model& model : models)
+    if (std::find(model.aliases.begin(), model.aliases.end(), name) != model.aliases.end()) return &model;
+  return static_cast<Model*>(nullptr);
+}
+
+template <class Models>
+std::vector<std::string> ids_of(Models&& models) {
+  std::vector<std::string> ids;
+  for (const auto& model : models) ids.push_back(model.id);
+  return ids;
+}
 
 // The error of use() for a name that is not among `ids`.
 Error no_such_model(std::string_view model, const std::vector<std::string>& ids);

@@ -158,7 +158,7 @@ Result<Json> memory_json(const GgufFile& file, RunnerOptions options, const Load
   out["weight_bytes"] = plan.weight_bytes;
   out["cache_bytes"] = plan.cache_bytes;
   out["compute_bytes"] = plan.compute_bytes;
-  out["total_bytes"] = plan.weight_bytes + plan.cache_bytes + plan.compute_bytes;
+  out["total_bytes"] = plan.total_bytes();
   return out;
 }
 

@@ -52,11 +52,6 @@ Result<std::unique_ptr<SessionStore>> open_sessions(const SessionOptions& option
 
 }  // namespace
 
-bool ChatService::serves(std::string_view model_id) const {
-  const ServiceInfo& all = info();
-  return model_id == all.model_id || std::find(all.aliases.begin(), all.aliases.end(), model_id) != all.aliases.end();
-}
-
 Result<std::shared_ptr<ChatService>> ChatService::load(const ServiceOptions& options) {
   TRY_ASSIGN(ServiceParts parts, load_parts(options));
   return make_service(std::move(parts), options);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
@@ -11,12 +10,6 @@ namespace hocket {
 namespace {
 
 constexpr std::size_t kMostModelBytes = 256;
-
-std::vector<std::string> ids_of(ModelHost& host) {
-  std::vector<std::string> ids;
-  for (const ModelStatus& model : host.models()) ids.push_back(model.id);
-  return ids;
-}
 
 Result<std::shared_ptr<ChatService>> use(const std::string& model, const HttpRequest& request, const Api& api) {
   DisconnectWatch watch(*request.link);
@@ -40,7 +33,7 @@ Result<std::shared_ptr<ChatService>> service_for(const Json& body, const HttpReq
   FieldReader fields(body, "");
   const auto model = fields.string("model", kMostModelBytes);
   TRY(fields.check());
-  if (!model && required && !api.options.any_model) return no_such_model("", ids_of(api.host));
+  if (!model && required && !api.options.any_model) return no_such_model("", ids_of(api.host.models()));
   return use(model.value_or(""), request, api);
 }
 
@@ -52,12 +45,10 @@ Result<std::shared_ptr<ChatService>> service_of_query(const HttpRequest& request
 Result<ModelStatus> model_of_query(const HttpRequest& request, const Api& api) {
   std::vector<ModelStatus> models = api.host.models();
   const std::string* const name = request.query_value("model");
-  const auto it = std::find_if(models.begin(), models.end(), [&](const ModelStatus& model) {
-    return !name || model.id == *name ||
-           std::find(model.aliases.begin(), model.aliases.end(), *name) != model.aliases.end();
-  });
-  if (it == models.end()) return no_such_model(name ? *name : std::string(), ids_of(api.host));
-  return std::move(*it);
+  if (!name && !models.empty()) return std::move(models.front());
+  ModelStatus* const model = name ? find_called(models, *name) : nullptr;
+  if (!model) return no_such_model(name ? *name : std::string(), ids_of(models));
+  return std::move(*model);
 }
 
 Result<void> finish_fields(const FieldReader& fields, const HttpRequest& request, const ServerOptions& options) {

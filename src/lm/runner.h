@@ -97,6 +97,7 @@ struct MemoryPlan {
   std::size_t weight_bytes = 0;
   std::size_t cache_bytes = 0;
   std::size_t compute_bytes = 0;  // an upper estimate until the runner exists
+  std::size_t total_bytes() const { return weight_bytes + cache_bytes + compute_bytes; }
 };
 
 }  // namespace hocket

@@ -18,6 +18,7 @@ enum class CellType : uint8_t { kF32, kF16, kBF16 };
 
 constexpr int64_t kAttentionRows = 32;   // at most
 constexpr int64_t kAttentionCells = 64;  // converted to float at a time
+constexpr uint16_t kMasked = 0xFC00;     // in a mask: −∞ in half precision
 
 struct CellHead {
   const std::byte* data;  // of cell 0

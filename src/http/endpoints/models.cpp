@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "http/endpoints/endpoints.h"
@@ -54,17 +53,12 @@ Result<HttpResponse> list(const Api& api) {
 
 Result<HttpResponse> one(const HttpRequest& request, const Api& api) {
   const std::string id = request.path.substr(std::string_view("/v1/models/").size());
-  std::vector<std::string> ids;
-  for (const ModelStatus& model : api.host.models()) {
-    const auto& aliases = model.aliases;
-    if (model.id == id || std::find(aliases.begin(), aliases.end(), id) != aliases.end()) {
-      HttpResponse response;
-      response.body = dump_json(entry_of(model, id));
-      return response;
-    }
-    ids.push_back(model.id);
-  }
-  return no_such_model(id.substr(0, 256), ids);
+  const std::vector<ModelStatus> models = api.host.models();
+  const ModelStatus* const model = find_called(models, id);
+  if (!model) return no_such_model(id.substr(0, 256), ids_of(models));
+  HttpResponse response;
+  response.body = dump_json(entry_of(*model, id));
+  return response;
 }
 
 }  // namespace

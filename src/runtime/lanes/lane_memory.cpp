@@ -9,8 +9,8 @@ namespace hocket {
 namespace {
 
 PrefixCacheOptions prefix_options(PrefixCacheOptions options, std::size_t n_chunk, const LmRunner& runner) {
-  options.n_chunk = n_chunk;
-  options.exact = runner.rows_independent();
+  options.rules.n_chunk = n_chunk;
+  options.rules.exact = runner.rows_independent();
   return options;
 }
 

@@ -19,7 +19,7 @@ namespace hocket {
 
 struct LaneMemoryOptions {
   std::size_t n_chunk = 128;    // most tokens of a prompt in a step; at most the runner's n_batch
-  PrefixCacheOptions prefixes;  // n_chunk and exact are set by LaneMemory
+  PrefixCacheOptions prefixes;  // rules.n_chunk and rules.exact are set by LaneMemory
 };
 
 class LaneMemory {

@@ -32,11 +32,9 @@
 namespace hocket {
 
 struct PrefixCacheOptions {
-  std::size_t n_chunk = 128;
+  ReuseRules rules;
   std::size_t n_entries = 16;
   std::size_t n_tokens = 0;  // of all entries, shared beginnings counted once; 0: half of the memory's cells
-  std::size_t n_least = 16;  // shorter beginnings are not worth it, but for whole prompts
-  bool exact = false;        // reuse_rules.h
 };
 
 struct PrefixCacheStats {
@@ -58,7 +56,7 @@ class PrefixCache {
   // The same without counting it, and without touching the entry.
   Result<Found> copy(SeqId target, std::span<const TokenId> tokens, const std::string& tenant, bool any_lineage) const;
 
-  ReuseRules rules() const { return {options_.n_chunk, options_.n_least, options_.exact}; }
+  const ReuseRules& rules() const { return options_.rules; }
   // How many tokens restore() would find.
   std::size_t longest(std::span<const TokenId> tokens, const std::string& tenant, bool any_lineage) const;
 
