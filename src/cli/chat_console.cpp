@@ -39,12 +39,12 @@ int ChatConsole::converse() {
   if (hints) fmt::print(stderr, "Chatting with {}. /help lists the commands.\n", peer_.model_id());
   turns_.emplace(interrupt_, !options_.quiet);
   int result = 0;
-  while (true) {
+  while (!stopping_) {
     std::string turn;
     const TurnReader::Status status = turns_->read(turn);
     if (status == TurnReader::Status::kEnd) break;
     if (status == TurnReader::Status::kInterrupted) {
-      if (hints) fmt::print(stderr, "\n(/quit or Ctrl-D ends)\n");
+      if (hints && !stopping_) fmt::print(stderr, "\n(/quit or Ctrl-D ends)\n");
       continue;
     }
     if (turn.find_first_not_of(" \t\n") == std::string::npos) continue;
@@ -61,6 +61,11 @@ int ChatConsole::converse() {
   }
   if (hints) fmt::print(stderr, "\n");
   return result;
+}
+
+void ChatConsole::stop() {
+  stopping_ = true;
+  interrupt_.raise();
 }
 
 // A person may also type the command while the answer is being written.

@@ -3,9 +3,10 @@
 // The answer goes to standard output; prompts, hints and the line of numbers after each answer go to standard error.
 //
 // Owns     the conversation. Borrows the peer.
-// Threads  the main thread.
+// Threads  one thread; stop() from any.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <string>
 
@@ -31,8 +32,10 @@ class ChatConsole {
 
   // Answers once; the exit code.
   int answer_once(const std::string& prompt);
-  // Reads turns until the input ends or /quit; the exit code.
+  // Reads turns until the input ends, /quit or stop(); the exit code.
   int converse();
+  // Ends the answer and the conversation. From any thread.
+  void stop();
 
  private:
   // Adds the user's turn and the answer to the conversation. Returns an error's exit code, or 0.
@@ -50,6 +53,7 @@ class ChatConsole {
   ConsoleCommands commands_;
   bool terminal_in_, terminal_out_;
   bool in_thinking_ = false;
+  std::atomic<bool> stopping_{false};
 };
 
 }  // namespace hocket

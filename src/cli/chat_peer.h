@@ -1,6 +1,6 @@
 // cli/chat_peer.h: what a console talks to: a model in this program, or one behind another server.
 //
-// Threads  the main thread.
+// Threads  one thread.
 #pragma once
 
 #include <memory>

@@ -7,12 +7,14 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/config_file.h"
+#include "cli/serve_console.h"
 #include "cli/serve_flags.h"
 #include "cli/service_manager.h"
 #include "cli/signals.h"
@@ -138,7 +140,7 @@ Result<void> look_at_music(const MusicService& music, const std::string& folder)
 }
 
 int serve_until_signal(const ServeFlags& flags, HostOptions host_options, ServerOptions server_options) {
-  SignalWait signals;
+  SignalWait signals(/*interrupt=*/!flags.console);
   const bool needs_key = !server_options.api_keys.empty();
   std::shared_ptr<MusicService> music;
   if (flags.music.enabled()) {
@@ -165,6 +167,7 @@ int serve_until_signal(const ServeFlags& flags, HostOptions host_options, Server
   if (const auto alive = manager.alive_interval())
     interval = std::clamp(std::chrono::duration_cast<milliseconds>(*alive), milliseconds(1), interval);
   bool announced = false;
+  std::optional<ServeConsole> console;
   while (true) {
     const std::optional<int> signal = signals.wait(announced ? interval : milliseconds(20));
     manager.tell_alive();
@@ -173,7 +176,8 @@ int serve_until_signal(const ServeFlags& flags, HostOptions host_options, Server
       manager.tell("STATUS=reading keys, certificate and logs again");
       reload(flags, **server);
       manager.tell("STATUS=answering");
-    } else if (signal) {
+    } else if (signal || (console && console->ended())) {
+      console.reset();  // Ctrl-C now ends the program
       manager.tell("STOPPING=1\nSTATUS=ending what runs");
       shut_down(**server, drain, signals);
       return 0;
@@ -183,6 +187,9 @@ int serve_until_signal(const ServeFlags& flags, HostOptions host_options, Server
     announce(**server, host.models(), needs_key);
     manager.tell("READY=1\nSTATUS=answering");
     announced = true;
+    if (!flags.console) continue;
+    console.emplace(host, ConsoleOptions());
+    interval = std::min(interval, milliseconds(100));
   }
 }
 
@@ -201,6 +208,8 @@ int serve(const ServeFlags& flags, const CLI::App& app) {
     return 0;
   }
   if (const auto configured = configure_log(flags.log()); !configured) return report_failure(configured.error());
+  if (flags.console && !flags.serves_chat())
+    return usage_failure("--console talks with a language model: give -m FILE or --models-dir DIR");
   if ((flags.plan || flags.list_contexts) && flags.model.path.empty())
     return usage_failure("--plan and --list-contexts are about a language model: give -m FILE");
   if (flags.plan) return print_plan(host_options->service);

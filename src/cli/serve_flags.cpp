@@ -119,7 +119,9 @@ bool ServeFlags::reloadable() const {
 
 LogOptions ServeFlags::log() const {
   LogOptions options;
-  options.level = verbose ? LogLevel::kDebug : LogLevel::kInfo;
+  // What is said in the terminal is not to drown.
+  const LogLevel usual = console && log_file.empty() ? LogLevel::kWarn : LogLevel::kInfo;
+  options.level = verbose ? LogLevel::kDebug : usual;
   options.format = log_format == "json" ? LogFormat::kJson : LogFormat::kText;
   options.file = log_file;
   return options;
@@ -259,6 +261,9 @@ void add_serve_flags(CLI::App& app, ServeFlags& flags) {
       ->capture_default_str()
       ->group(operation);
   app.add_option("--metrics-log", flags.metrics_log, "append a JSON line with the numbers of each reply to this file")
+      ->group(operation);
+  app.add_flag("--console", flags.console,
+               "chat in this terminal, too, as `hocket run` does; its end (/quit, Ctrl-D) ends the server")
       ->group(operation);
   app.add_flag("-v,--verbose", flags.verbose, "log details")->group(operation);
   app.add_flag("--plan", flags.plan, "print how much memory the model will take, and exit")

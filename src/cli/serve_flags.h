@@ -54,6 +54,7 @@ struct ServeFlags {
   std::string log_format = "text";
   std::string metrics_log;
   bool verbose = false;
+  bool console = false;
   bool plan = false;
   bool list_contexts = false;
   bool check_config = false;

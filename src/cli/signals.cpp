@@ -20,29 +20,22 @@ void on_interrupt(int) {
   errno = fault;
 }
 
-sigset_t ending_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGHUP);
-  return set;
-}
-
 }  // namespace
 
-SignalWait::SignalWait() {
-  const sigset_t set = ending_signals();
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+SignalWait::SignalWait(bool interrupt) {
+  sigemptyset(&set_);
+  if (interrupt) sigaddset(&set_, SIGINT);
+  sigaddset(&set_, SIGTERM);
+  sigaddset(&set_, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 }
 
 std::optional<int> SignalWait::wait(std::chrono::milliseconds limit) {
-  const sigset_t set = ending_signals();
   timespec time{};
   time.tv_sec = limit.count() / 1000;
   time.tv_nsec = limit.count() % 1000 * 1'000'000;
-  const int signal = sigtimedwait(&set, nullptr, &time);
+  const int signal = sigtimedwait(&set_, nullptr, &time);
   if (signal < 0) return std::nullopt;
   return signal;
 }
@@ -64,6 +57,10 @@ InterruptFlag::~InterruptFlag() {
 bool InterruptFlag::take() {
   uint64_t n = 0;
   return read(interrupts, &n, sizeof(n)) == sizeof(n);
+}
+
+void InterruptFlag::raise() {
+  on_interrupt(SIGINT);
 }
 
 int InterruptFlag::fd() const {

@@ -3,18 +3,22 @@
 // Threads  the main thread, before others are started.
 #pragma once
 
-#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <optional>
 
 namespace hocket {
 
-// SIGINT, SIGTERM and SIGHUP arrive only at wait() from now on, in this thread and those it starts. SIGPIPE is ignored.
+// SIGTERM, SIGHUP and, if `interrupt`, SIGINT arrive only at wait() from now on, in this thread and those it starts.
+// SIGPIPE is ignored.
 class SignalWait {
  public:
-  SignalWait();
+  explicit SignalWait(bool interrupt = true);
   // The next signal, or nullopt after `limit`.
   std::optional<int> wait(std::chrono::milliseconds limit);
+
+ private:
+  sigset_t set_;
 };
 
 // While one exists (one at most), Ctrl-C sets a flag instead of ending the program.
@@ -26,6 +30,8 @@ class InterruptFlag {
   InterruptFlag& operator=(const InterruptFlag&) = delete;
   // Whether Ctrl-C was pressed since the last call.
   bool take();
+  // As Ctrl-C does. From any thread.
+  void raise();
   // Readable while there is something to take, so that a poll() can wait for it, too; whichever thread gets the signal.
   int fd() const;
 };

@@ -3,7 +3,7 @@
 // A line that ends in a backslash goes on in the next; """ opens a text of several lines that the next """ closes.
 //
 // Owns     the line editor, the history.
-// Threads  the main thread.
+// Threads  one thread.
 #pragma once
 
 #include <memory>

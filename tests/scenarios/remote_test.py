@@ -66,3 +66,49 @@ def test_an_interrupt_ends_the_request(own_server):
         assert time.monotonic() < until
         time.sleep(0.05)
     assert server.stop() == 0
+
+
+def test_the_console_of_a_server_in_its_own_terminal():
+    command = [BINARY, "serve", "-m", MODEL, "--port", "0", "--console", *SETTINGS]
+    talk = "My name is Ada.\nWhat is my name?\n"
+    alone = run("-q", *SETTINGS, "-m", MODEL, text=talk)
+    # The end of the input ends the server; answers are those of `hocket run`.
+    piped = subprocess.run(command, input=talk, capture_output=True, text=True, timeout=120)
+    ready, answers = piped.stdout.split("}'\n", 1)
+    assert piped.returncode == 0 and "hocket ready on" in ready and answers == alone.stdout, piped.stderr
+    assert piped.stderr.count("tokens/s") == 2
+
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    url = process.stdout.readline().split()[3]
+    process.stdin.write("/set max_tokens 4000\nCount as far as you can.\n")
+    process.stdin.flush()
+
+    def status():
+        with urllib.request.urlopen(url + "/v1/generation/status", timeout=10) as reply:
+            return json.load(reply)["n_running"]
+
+    def wait_for(n):
+        until = time.monotonic() + 30
+        while status() != n:
+            assert time.monotonic() < until and process.poll() is None
+            time.sleep(0.05)
+
+    wait_for(1)
+    body = json.dumps({"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4, "model": "x"}).encode()
+    with urllib.request.urlopen(url + "/v1/models", timeout=10) as reply:
+        body = body.replace(b'"x"', json.dumps(json.load(reply)["data"][0]["id"]).encode())
+    request = urllib.request.Request(url + "/v1/chat/completions", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        assert json.load(reply)["usage"]["completion_tokens"] == 4
+    process.send_signal(signal.SIGINT)  # stops the answer, not the server
+    wait_for(0)
+    process.stdin.write("Count again.\n")
+    process.stdin.flush()
+    wait_for(1)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0 and errors.count("[stopped]") == 2, errors
+
+    music = subprocess.run([BINARY, "serve", "--music-models", "/nowhere", "--console"], capture_output=True, text=True,
+                           timeout=60, env={k: v for k, v in os.environ.items() if k != "HOCKET_MODEL"})
+    assert music.returncode == 2 and "--console talks with a language model" in music.stderr
