@@ -15,6 +15,7 @@ struct SynthFlags {
   std::string format;
   int steps = 0, tracks = 0, bitrate = 0;
   float adapter_scale = 1;
+  bool plan = false;
 };
 
 // The format that a file's ending asks for, where the request has one of another ending; "" for endings of no format.
@@ -24,6 +25,23 @@ std::string format_for(const std::string& output, const std::string& format) {
   const std::string ending = output.substr(dot + 1);
   if (ending == "wav") return format.starts_with("wav") ? format : "wav16";
   return ending == "mp3" || ending == "flac" ? ending : std::string();
+}
+
+int print_plan(const MusicOptions& options, const SynthFilesJob& job) {
+  const MusicWork work(/*quiet=*/true);
+  const auto memory = plan_synth(options, job, work.cancel());
+  if (!memory) return report_failure(memory.error());
+  const auto mib = [](uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  fmt::print("{:<18} {:>14} {:>14} {:>14}\n", "network", "weights", "compute", "total");
+  for (const NetworkMemory& network : memory->networks)
+    fmt::print("{:<18} {:>10.1f} MiB {:>10.1f} MiB {:>10.1f} MiB\n", network.network, mib(network.weight_bytes),
+               mib(network.compute_bytes), mib(network.total_bytes()));
+  fmt::print("{:<48} {:>10.1f} MiB\n", "sound", mib(memory->sound_bytes));
+  fmt::print("{:<48} {:>10.1f} MiB\n", "most, with one network at a time",
+             mib(memory->total_bytes(ResidencyPolicy::kStrict)));
+  fmt::print("{:<48} {:>10.1f} MiB\n", "most, with all of them kept (--keep-music-models)",
+             mib(memory->total_bytes(ResidencyPolicy::kKeep)));
+  return 0;
 }
 
 int synth(const CLI::App& app, const SynthFlags& flags) {
@@ -43,6 +61,7 @@ int synth(const CLI::App& app, const SynthFlags& flags) {
   }
   SynthFilesJob job = flags.job;
   job.requests = *requests;
+  if (flags.plan) return print_plan(flags.music.options, job);
   // Without a name of its own a song is called after its request, numbered as other tools of this format do.
   job.numbered = job.output.empty();
   if (job.output.empty()) job.output = request_stem(flags.music) + ".audio";
@@ -79,6 +98,7 @@ Command add_synth(CLI::App& root) {
   app->add_option("--adapter", flags->job.adapter, "LoRA or LoKr adapter: a .safetensors file or its folder");
   app->add_option("--adapters", flags->job.adapter_folder, "folder in which requests name their adapters");
   app->add_option("--adapter-scale", flags->adapter_scale, "how much of it (default: the request's, 1)");
+  app->add_flag("--plan", flags->plan, "print the memory that the song would take, and make nothing");
   add_tile_flags(*app, flags->music);
   add_music_run_flags(*app, flags->music);
   return {app, [app, flags] { return synth(*app, *flags); }};

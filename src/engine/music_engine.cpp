@@ -47,6 +47,11 @@ Result<std::vector<SynthTrack>> MusicEngine::synth(const SynthPaths& paths, Synt
   return pipeline->run(job, progress, cancel);
 }
 
+Result<SynthMemory> MusicEngine::plan_synth(const SynthPaths& paths, SynthJob job, const CancelToken& cancel) const {
+  job.tiling = tiling();
+  return SynthPipeline::plan_memory(paths, compute_, job, cancel);
+}
+
 Result<MusicEngine::Understood> MusicEngine::understand(const std::string& lm, const std::string& dit,
                                                         const std::string& vae, const SynthSound& sound,
                                                         const MusicRequest& request,

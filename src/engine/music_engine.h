@@ -38,6 +38,8 @@ class MusicEngine {
   // The job's tiling is that of the options.
   Result<std::vector<SynthTrack>> synth(const SynthPaths& paths, SynthJob job, const MusicProgressFunction& progress,
                                         const CancelToken& cancel) const;
+  // What synth() would take.
+  Result<SynthMemory> plan_synth(const SynthPaths& paths, SynthJob job, const CancelToken& cancel) const;
   struct Understood {
     MusicRequest request;
     std::vector<float> latent;  // of the sound

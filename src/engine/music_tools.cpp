@@ -58,6 +58,20 @@ std::string adapter_path(const SynthFilesJob& job) {
   return plain && std::filesystem::exists(path) ? path.string() : std::string();
 }
 
+Result<SynthPaths> synth_paths(const MusicOptions& options) {
+  TRY_ASSIGN(const MusicFiles files, find_music_files(options.files, {.text_encoder = true, .dit = true, .vae = true}));
+  return SynthPaths{files.text_encoder, files.dit, files.vae};
+}
+
+Result<SynthJob> load_job(const SynthFilesJob& job) {
+  SynthJob work;
+  work.requests = job.requests;
+  work.adapter = adapter_path(job);
+  TRY_ASSIGN(work.source, load_sound(job.source));
+  TRY_ASSIGN(work.timbre, load_sound(job.timbre));
+  return work;
+}
+
 // For one call: a network goes after its use.
 Result<std::unique_ptr<MusicEngine>> engine_for(const MusicOptions& options) {
   return MusicEngine::create(options, ResidencyPolicy::kStrict);
@@ -65,32 +79,34 @@ Result<std::unique_ptr<MusicEngine>> engine_for(const MusicOptions& options) {
 
 }  // namespace
 
+Result<SynthMemory> plan_synth(const MusicOptions& options, const SynthFilesJob& job, const CancelToken& cancel) {
+  TRY_ASSIGN(const SynthPaths paths, synth_paths(options));
+  TRY_ASSIGN(const auto engine, engine_for(options));
+  TRY_ASSIGN(SynthJob work, load_job(job));
+  return engine->plan_synth(paths, std::move(work), cancel);
+}
+
 Result<std::vector<std::string>> synth_to_files(const MusicOptions& options, const SynthFilesJob& job,
                                                 const MusicProgressFunction& progress, const CancelToken& cancel) {
-  TRY_ASSIGN(const MusicFiles files, find_music_files(options.files, {.text_encoder = true, .dit = true, .vae = true}));
+  TRY_ASSIGN(const SynthPaths paths, synth_paths(options));
   TRY_ASSIGN(const auto engine, engine_for(options));
-  SynthJob work;
-  work.requests = job.requests;
-  work.adapter = adapter_path(job);
-  TRY_ASSIGN(work.source, load_sound(job.source));
-  TRY_ASSIGN(work.timbre, load_sound(job.timbre));
-  TRY_ASSIGN(const std::vector<SynthTrack> tracks,
-             engine->synth({files.text_encoder, files.dit, files.vae}, std::move(work), progress, cancel));
+  TRY_ASSIGN(SynthJob work, load_job(job));
+  TRY_ASSIGN(const std::vector<SynthTrack> tracks, engine->synth(paths, std::move(work), progress, cancel));
 
-  std::vector<std::string> paths;
+  std::vector<std::string> written;
   for (std::size_t i = 0; i < tracks.size(); ++i) {
     if (progress) progress({"write", i, tracks.size()});
     const std::string stem =
         without_extension(job.output) + (job.numbered || tracks.size() > 1 ? std::to_string(i) : std::string());
     const auto format = parse_audio_format(tracks[i].request.output_format);
     TRY_ASSIGN(const std::vector<std::byte> bytes, encode_track(tracks[i], cancel));
-    paths.push_back(fmt::format("{}.{}", stem, audio_extension(format.value_or(AudioFormat::kMp3))));
-    TRY(write_file(paths.back(), bytes));
+    written.push_back(fmt::format("{}.{}", stem, audio_extension(format.value_or(AudioFormat::kMp3))));
+    TRY(write_file(written.back(), bytes));
     if (!job.keep_latents) continue;
-    paths.push_back(stem + ".latent");
-    TRY(write_file(paths.back(), write_latent(tracks[i].latent, LatentFormat::kFloat)));
+    written.push_back(stem + ".latent");
+    TRY(write_file(written.back(), write_latent(tracks[i].latent, LatentFormat::kFloat)));
   }
-  return paths;
+  return written;
 }
 
 Result<std::vector<MusicRequest>> compose_requests(const MusicOptions& options,

@@ -43,6 +43,9 @@ struct SynthFilesJob {
 Result<std::vector<std::string>> synth_to_files(const MusicOptions& options, const SynthFilesJob& job,
                                                 const MusicProgressFunction& progress, const CancelToken& cancel);
 
+// What synth_to_files() would take.
+Result<SynthMemory> plan_synth(const MusicOptions& options, const SynthFilesJob& job, const CancelToken& cancel);
+
 Result<std::vector<MusicRequest>> compose_requests(const MusicOptions& options,
                                                    const std::vector<MusicRequest>& requests,
                                                    const MusicProgressFunction& progress, const CancelToken& cancel);

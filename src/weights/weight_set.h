@@ -72,7 +72,7 @@ class WeightSet {
   bool all_packed() const;
 
   // progress(0..1) may return false to cancel.
-  Result<void> load(const std::function<bool(float)>& progress);
+  Result<void> load(const std::function<bool(float)>& progress = nullptr);
   // Gives every tensor a stand-in address, so that graphs can be measured without loading. Never run such a graph.
   void place_without_data();
 

@@ -4,10 +4,12 @@
 #include "audio/read.h"
 #include "music/dit/dit.h"
 #include "music/goldens.h"
+#include "music/model_file.h"
 #include "music/pipelines/context.h"
 #include "music/pipelines/synth.h"
 #include "music/solvers/noise.h"
 #include "music/solvers/sampler.h"
+#include "music/vae/vae_decoder.h"
 
 namespace hocket {
 namespace {
@@ -145,6 +147,70 @@ TEST(Synth, EveryTaskRunsAndTwoTracksEqualTwoRuns) {
   const auto one = value_or_fail(synth->run(alone, {}, CancelToken()));
   EXPECT_LE(relative_error(both[1].latent, one[0].latent), 1e-4);
   EXPECT_EQ(planar(one[0].audio), planar(value_or_fail(synth->run(alone, {}, CancelToken()))[0].audio));
+}
+
+SynthMemory planned(const SynthJob& job, const char* dit = "models/dit-turbo.gguf") {
+  return value_or_fail(SynthPipeline::plan_memory(
+      {test::music_data("models/text-encoder.gguf"), test::music_data(dit), test::music_data("models/vae.gguf")},
+      test::test_compute(), job, CancelToken()));
+}
+
+std::vector<std::string> names_of(const SynthMemory& memory) {
+  std::vector<std::string> names;
+  for (const NetworkMemory& network : memory.networks) names.push_back(network.network);
+  return names;
+}
+
+TEST(Synth, PlansTheMemoryOfEveryNetworkWithoutLoadingIt) {
+  const MusicCompute compute = test::test_compute();
+  SynthJob job;
+  job.requests = {request(R"({"caption":"x","lyrics":"y","seed":1,"duration":2})")};
+  const SynthMemory memory = planned(job);
+  EXPECT_EQ(names_of(memory),
+            (std::vector<std::string>{"text encoder", "condition encoder", "transformer", "VAE decoder"}));
+  const auto dit =
+      value_or_fail(Dit::load(value_or_fail(DitFile::open(test::music_data("models/dit-turbo.gguf"))), compute));
+  const auto vae = value_or_fail(VaeDecoder::load(
+      value_or_fail(open_music_file(test::music_data("models/vae.gguf"), MusicFileKind::kVae)), compute));
+  EXPECT_EQ(memory.networks[2].weight_bytes, dit->weight_bytes());
+  EXPECT_EQ(memory.networks[3].weight_bytes, vae->weight_bytes());
+  // The conditioning has a row for each token, and one for the timbre.
+  const std::size_t least = value_or_fail(DitPass::create(*dit, {50, {1}, 1}))->compute_bytes();
+  const std::size_t most = value_or_fail(DitPass::create(*dit, {50, {1024}, 1024}))->compute_bytes();
+  EXPECT_GE(memory.networks[2].compute_bytes, least);
+  EXPECT_LE(memory.networks[2].compute_bytes, 2 * most);
+  EXPECT_GT(memory.total_bytes(ResidencyPolicy::kKeep), memory.total_bytes(ResidencyPolicy::kStrict));
+  EXPECT_GE(memory.sound_bytes, 50u * 1920 * 8);
+  for (const NetworkMemory& network : memory.networks) {
+    EXPECT_GT(network.compute_bytes, 0u) << network.network;
+    EXPECT_GE(memory.total_bytes(ResidencyPolicy::kStrict), network.total_bytes()) << network.network;
+  }
+
+  SynthJob longer = job;
+  longer.requests[0].duration = 20;
+  longer.requests[0].synth_batch_size = 2;
+  EXPECT_GT(planned(longer).networks[2].compute_bytes, 4 * memory.networks[2].compute_bytes);
+  EXPECT_GE(planned(longer).sound_bytes, 10 * memory.sound_bytes);  // a copy of one track is made at a time
+}
+
+TEST(Synth, PlansWhatATaskNeeds) {
+  SynthJob job;
+  job.requests = {request(R"({"caption":"x","seed":1,"task_type":"cover","guidance_scale":2,"audio_cover_strength":0.5,
+                              "dcw_mode":"double","solver":"stork4","inference_steps":3})")};
+  job.source.audio.rate_hz = 48000;
+  job.source.audio.left.assign(48000, 0.1f);
+  job.source.audio.right = job.source.audio.left;
+  const SynthMemory memory = planned(job, "models/dit-base-cls.gguf");
+  EXPECT_EQ(names_of(memory),
+            (std::vector<std::string>{"VAE encoder", "FSQ tokenizer", "FSQ detokenizer", "text encoder",
+                                      "condition encoder", "transformer", "VAE decoder"}));
+  job.requests[0].custom_timesteps = "0.5,0.7,0";
+  const auto refused =
+      SynthPipeline::plan_memory({test::music_data("models/text-encoder.gguf"),
+                                  test::music_data("models/dit-turbo.gguf"), test::music_data("models/vae.gguf")},
+                                 test::test_compute(), job, CancelToken());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().param, "custom_timesteps");
 }
 
 TEST(Synth, StopsAtEveryStageAndNamesWhatIsWrong) {

@@ -80,6 +80,13 @@ def test_sound_goes_to_a_latent_and_back_and_is_understood(tmp_path):
             assert file.getnframes() == 10 * 1920
 
 
+def test_the_memory_is_planned_without_making_a_song(tmp_path):
+    plan = synth("--caption", "x", "--duration", "2", "--plan", "-o", tmp_path / "planned.wav")
+    assert [line.split("  ")[0] for line in plan.splitlines()][1:5] == [
+        "text encoder", "condition encoder", "transformer", "VAE decoder"]
+    assert "most, with one network at a time" in plan and not list(tmp_path.glob("planned*"))
+
+
 def test_what_is_wrong_is_named(tmp_path):
     missing = run("synth", "--caption", "x")
     assert missing.returncode == 1 and "--models DIR or --text-encoder FILE" in missing.stderr

@@ -7,6 +7,15 @@
 #include "compute/kernels/kernel_table.h"
 
 namespace hocket {
+namespace {
+
+std::vector<float> read_floats(Tensor tensor) {
+  std::vector<float> values(static_cast<std::size_t>(ggml_nelements(tensor)));
+  ggml_backend_tensor_get(tensor, values.data(), 0, ggml_nbytes(tensor));
+  return values;
+}
+
+}  // namespace
 
 Result<MusicCompute> MusicCompute::create(std::string_view device, int n_threads) {
   MusicCompute compute;
@@ -76,29 +85,39 @@ void NetworkGraph::tap(const std::string& name, Tensor tensor) {
   tapped_.emplace_back(name, tensor);
 }
 
-Result<void> run_network(Executor& executor, NetworkGraph& graph, const CancelToken& cancel) {
+Result<std::unique_ptr<NetworkExecutor>> NetworkExecutor::create(const MusicCompute& compute, std::size_t max_nodes) {
+  std::unique_ptr<NetworkExecutor> made(new NetworkExecutor);
+  TRY_ASSIGN(made->executor_, Executor::create(compute.device, compute.threads, max_nodes));
+  made->meter_ = compute.meter;
+  return made;
+}
+
+Result<void> NetworkExecutor::allocate(NetworkGraph& graph) {
+  if (!meter_) return executor_->allocate(graph.graph());
+  uint64_t n_bytes = measure(graph);
+  for (const auto& [tensor, values] : graph.float_inputs_) n_bytes += ggml_nbytes(tensor);
+  for (const auto& [tensor, values] : graph.integer_inputs_) n_bytes += ggml_nbytes(tensor);
+  meter_->add_graph(n_bytes);
+  return {};
+}
+
+Result<std::vector<float>> NetworkExecutor::run(NetworkGraph& graph, Tensor result, const CancelToken& cancel) {
+  if (meter_) return std::vector<float>(static_cast<std::size_t>(ggml_nelements(result)));
   // An input that nothing reads has no memory.
   for (const auto& [tensor, values] : graph.float_inputs_)
     if (tensor->buffer) ggml_backend_tensor_set(tensor, values.data(), 0, ggml_nbytes(tensor));
   for (const auto& [tensor, values] : graph.integer_inputs_)
     if (tensor->buffer) ggml_backend_tensor_set(tensor, values.data(), 0, ggml_nbytes(tensor));
-  TRY(executor.run(graph.graph(), cancel));
+  TRY(executor_->run(graph.graph(), cancel));
   for (const auto& [name, tensor] : graph.tapped_) (*graph.taps_)[name] = read_floats(tensor);
-  return {};
+  return read_floats(result);
 }
 
 Result<std::vector<float>> run_once(const MusicCompute& compute, NetworkGraph& graph, Tensor result,
                                     std::size_t max_nodes, const CancelToken& cancel) {
-  TRY_ASSIGN(auto executor, Executor::create(compute.device, compute.threads, max_nodes));
-  TRY(executor->allocate(graph.graph()));
-  TRY(run_network(*executor, graph, cancel));
-  return read_floats(result);
-}
-
-std::vector<float> read_floats(Tensor tensor) {
-  std::vector<float> values(static_cast<std::size_t>(ggml_nelements(tensor)));
-  ggml_backend_tensor_get(tensor, values.data(), 0, ggml_nbytes(tensor));
-  return values;
+  TRY_ASSIGN(const auto executor, NetworkExecutor::create(compute, max_nodes));
+  TRY(executor->allocate(graph));
+  return executor->run(graph, result, cancel);
 }
 
 }  // namespace hocket

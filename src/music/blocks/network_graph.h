@@ -1,7 +1,7 @@
 // music/blocks/network_graph.h: the graph of one network, with its inputs as values.
 //
 // ggml reuses the memory of inputs once they have been read, so a graph that runs again needs them again: each input
-// keeps its values here and run_network() hands over all of them.
+// keeps its values here and NetworkExecutor hands over all of them.
 //
 // Owns     the graph, the values of its inputs.
 // Threads  one user at a time.
@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "compute/dense_attention.h"
 #include "compute/executor.h"
 #include "compute/graph.h"
+#include "music/blocks/memory_meter.h"
 
 namespace hocket {
 
@@ -30,11 +32,21 @@ struct MusicCompute {
   ggml_backend_dev_t device = nullptr;
   std::shared_ptr<ThreadPool> threads;
   const KernelTable* kernels = nullptr;  // our own, of products with quantised weights; nullptr: ggml's
+  std::shared_ptr<MemoryMeter> meter;    // set: nothing is loaded or run
 
   // `device` as --device takes it; n_threads 0: the physical cores.
   static Result<MusicCompute> create(std::string_view device = {}, int n_threads = 0);
   // `kernels` where the device is the CPU, else nullptr.
   const KernelTable* own_kernels() const;
+  // Loads the weights of a network, or has them measured.
+  template <class Weights>
+  Result<void> load(Weights& weights, const char* network) const {
+    if (!meter) return weights.load();
+    TRY(weights.status());
+    weights.place_without_data();
+    meter->add_weights(network, weights.weight_bytes());
+    return {};
+  }
 };
 
 // Intermediate results by name, for tests and dumps.
@@ -70,7 +82,7 @@ class NetworkGraph {
   void tap(const std::string& name, Tensor tensor);
 
  private:
-  friend Result<void> run_network(Executor& executor, NetworkGraph& graph, const CancelToken& cancel);
+  friend class NetworkExecutor;
   using MaskKey = std::tuple<MaskKind, int64_t, int64_t, int64_t, int64_t>;
 
   Graph graph_;
@@ -85,13 +97,28 @@ class NetworkGraph {
   Taps* taps_;
 };
 
-// Runs an allocated graph with the present values of its inputs.
-Result<void> run_network(Executor& executor, NetworkGraph& graph, const CancelToken& cancel);
+// Compute buffers for graphs of one network, or with a meter their measure.
+class NetworkExecutor {
+ public:
+  static Result<std::unique_ptr<NetworkExecutor>> create(const MusicCompute& compute, std::size_t max_nodes);
+
+  // Bytes that allocate() would take, without the inputs.
+  std::size_t measure(NetworkGraph& graph) { return executor_->measure(graph.graph()); }
+  Result<void> allocate(NetworkGraph& graph);
+  // Runs the graph that was allocated last, with the present values of its inputs. Gives the elements of `result`,
+  // which was made an output.
+  Result<std::vector<float>> run(NetworkGraph& graph, Tensor result, const CancelToken& cancel);
+  std::size_t compute_bytes() const { return executor_->compute_bytes(); }
+
+ private:
+  NetworkExecutor() = default;
+
+  std::unique_ptr<Executor> executor_;
+  std::shared_ptr<MemoryMeter> meter_;
+};
 
 // For graphs that run once: memory for this run only. Gives the elements of `result`, which was made an output.
 Result<std::vector<float>> run_once(const MusicCompute& compute, NetworkGraph& graph, Tensor result,
                                     std::size_t max_nodes, const CancelToken& cancel);
-
-std::vector<float> read_floats(Tensor tensor);
 
 }  // namespace hocket

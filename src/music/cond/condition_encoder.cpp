@@ -48,7 +48,7 @@ Result<std::unique_ptr<ConditionEncoder>> ConditionEncoder::load(std::shared_ptr
   encoder->timbre_ = EncoderStack::make(w, "encoder.timbre_encoder.", config.n_timbre_layer, timbre, numbers);
   if (config.timbre_token) encoder->timbre_token_ = w.vector("encoder.timbre_encoder.special_token", {n_embd});
   encoder->text_ = Projection::make(w, "encoder.text_projector", encoder->n_text_, n_embd, /*with_bias=*/false);
-  TRY(w.load(nullptr));
+  TRY(compute.load(w, "condition encoder"));
   return encoder;
 }
 

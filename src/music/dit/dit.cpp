@@ -40,7 +40,7 @@ Result<std::unique_ptr<Dit>> Dit::load(std::shared_ptr<const DitFile> dit, std::
                             w.vector(p + "scale_shift_table", {n_embd, 6})});
   }
   net->dit_ = std::move(dit);
-  TRY(w.load(nullptr));
+  TRY(compute.load(w, "transformer"));
   return net;
 }
 
@@ -101,8 +101,8 @@ Result<std::unique_ptr<DitPass>> DitPass::create(const Dit& dit, const DitShape&
   const std::size_t max_nodes = 512 + config.n_layer * layer_nodes;
   std::unique_ptr<DitPass> pass(new DitPass(dit, shape, max_nodes, taps));
   pass->build();
-  TRY_ASSIGN(pass->executor_, Executor::create(dit.compute_.device, dit.compute_.threads, max_nodes));
-  if (auto allocated = pass->executor_->allocate(pass->graph_.graph()); !allocated.ok())
+  TRY_ASSIGN(pass->executor_, NetworkExecutor::create(dit.compute_, max_nodes));
+  if (auto allocated = pass->executor_->allocate(pass->graph_); !allocated.ok())
     return Error(ErrorCode::kOutOfMemory,
                  fmt::format("not enough memory for the DiT: {} samples of {} frames", n_samples, shape.n_frames));
   return pass;
@@ -181,8 +181,7 @@ Result<std::vector<float>> DitPass::run(std::span<const float> x, float t, const
   std::vector<float> sinusoid = timestep_sinusoid(t);
   if (taps_) (*taps_)["sinusoidal_t"] = sinusoid;
   graph_.set(sinusoid_, std::move(sinusoid));
-  TRY(run_network(*executor_, graph_, cancel));
-  return read_floats(velocity_);
+  return executor_->run(graph_, velocity_, cancel);
 }
 
 }  // namespace hocket

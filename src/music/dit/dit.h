@@ -87,7 +87,7 @@ class DitPass {
   DitShape shape_;
   NetworkGraph graph_;
   Taps* taps_;
-  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<NetworkExecutor> executor_;
   std::vector<float> context_;
   Tensor input_ = nullptr;         // [3 · n_channels · patch, n_positions · n_samples]
   Tensor conditioning_ = nullptr;  // [n_enc, n_enc_rows · n_samples]

@@ -30,7 +30,7 @@ Result<std::unique_ptr<FsqDetokenizer>> FsqDetokenizer::load(std::shared_ptr<con
   fsq->tokens_ = w.vector("detokenizer.special_tokens", {n, kFramesPerCode});
   fsq->stack_ = EncoderStack::make(w, "detokenizer.", config.n_pooler_layer, sizes, EncoderNumbers());
   fsq->frame_out_ = Projection::make(w, "detokenizer.proj_out", n, config.n_channels, true);
-  TRY(w.load(nullptr));
+  TRY(compute.load(w, "FSQ detokenizer"));
   return fsq;
 }
 

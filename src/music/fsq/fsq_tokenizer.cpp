@@ -27,7 +27,7 @@ Result<std::unique_ptr<FsqTokenizer>> FsqTokenizer::load(std::shared_ptr<const D
   fsq->stack_ = EncoderStack::make(w, pooler, config.n_pooler_layer, sizes, EncoderNumbers());
   fsq->quantise_ =
       Projection::make(w, "tokenizer.quantizer.project_in", n, static_cast<int64_t>(config.fsq_levels.size()), true);
-  TRY(w.load(nullptr));
+  TRY(compute.load(w, "FSQ tokenizer"));
   return fsq;
 }
 

@@ -332,6 +332,33 @@ Result<std::vector<SynthTrack>> SynthPipeline::run(const SynthJob& job, const Mu
   return std::move(work.tracks);
 }
 
+Result<SynthMemory> SynthPipeline::plan_memory(const SynthPaths& paths, const MusicCompute& compute,
+                                               const SynthJob& job, const CancelToken& cancel) {
+  MusicCompute measured = compute;
+  measured.meter = std::make_shared<MemoryMeter>();
+  TRY_ASSIGN(const auto pipeline, open(paths, measured));
+  TRY_ASSIGN(const std::vector<SynthTrack> tracks, pipeline->run(job, {}, cancel));
+  SynthMemory memory{measured.meter->networks(), 0};
+  uint64_t most = 0;
+  for (const SynthTrack& track : tracks) {
+    const uint64_t n_bytes = 2 * track.audio.n_samples() * sizeof(float);
+    memory.sound_bytes += n_bytes + track.latent.size() * sizeof(float);
+    most = std::max(most, n_bytes);
+  }
+  memory.sound_bytes += 2 * most;  // the normalised copy, and the file as it grows
+  return memory;
+}
+
+uint64_t SynthMemory::total_bytes(ResidencyPolicy policy) const {
+  uint64_t weights = 0, compute = 0, strict = 0;
+  for (const NetworkMemory& network : networks) {
+    weights += network.weight_bytes;
+    compute = std::max(compute, network.compute_bytes);
+    strict = std::max(strict, network.total_bytes());
+  }
+  return sound_bytes + (policy == ResidencyPolicy::kStrict ? strict : weights + compute);
+}
+
 Result<std::vector<std::byte>> encode_track(const SynthTrack& track, const CancelToken& cancel) {
   const auto format = parse_audio_format(track.request.output_format);
   if (!format) return Error(ErrorCode::kInvalid, "unknown output_format", "output_format");

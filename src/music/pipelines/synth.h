@@ -58,6 +58,14 @@ struct SynthTrack {
   StereoAudio audio;          // as the VAE gave it, not yet normalised
 };
 
+// What a run takes at most.
+struct SynthMemory {
+  std::vector<NetworkMemory> networks;  // in the order in which they are loaded
+  uint64_t sound_bytes = 0;             // of the tracks, their latents and the file that is written
+  // With one network in memory at a time, and with all of them.
+  uint64_t total_bytes(ResidencyPolicy policy) const;
+};
+
 // Everything that a run checks before it begins: `tracks` as expand_tracks() gives them.
 Result<SynthPlan> plan_tracks(const std::vector<MusicRequest>& tracks, const SourceLength& source, const DitFile& dit);
 
@@ -68,6 +76,9 @@ class SynthPipeline {
       std::shared_ptr<Residency> models = std::make_shared<Residency>(ResidencyPolicy::kStrict));
 
   const DitFile& dit() const { return *dit_; }
+  // What run() would take with the same arguments; nothing is loaded.
+  static Result<SynthMemory> plan_memory(const SynthPaths& paths, const MusicCompute& compute, const SynthJob& job,
+                                         const CancelToken& cancel);
   Result<std::vector<SynthTrack>> run(const SynthJob& job, const MusicProgressFunction& progress,
                                       const CancelToken& cancel) const;
 

@@ -36,7 +36,7 @@ Result<std::unique_ptr<TextEncoder>> TextEncoder::load(std::shared_ptr<const Ggu
   encoder->table_ = encoder->weights_->table("embed_tokens.weight", {encoder->sizes_.n_embd, encoder->n_vocab_});
   encoder->stack_ =
       EncoderStack::make(*encoder->weights_, "", static_cast<std::size_t>(n_layer), encoder->sizes_, numbers);
-  TRY(encoder->weights_->load(nullptr));
+  TRY(compute.load(*encoder->weights_, "text encoder"));
   return encoder;
 }
 

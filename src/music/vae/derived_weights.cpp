@@ -66,6 +66,21 @@ Tensor DerivedWeights::declare(const Shape& shape, std::vector<Source> sources, 
   return slots_.back().tensor;
 }
 
+uint64_t DerivedWeights::weight_bytes() const {
+  uint64_t n_bytes = 0;
+  for (const Slot& slot : slots_) n_bytes += ggml_nbytes(slot.tensor);
+  return n_bytes;
+}
+
+void DerivedWeights::place_without_data() {
+  const auto type = ggml_backend_dev_buffer_type(device_);
+  buffer_ = ggml_backend_buft_alloc_buffer(type, 0);
+  for (const Slot& slot : slots_) {
+    slot.tensor->buffer = buffer_;
+    slot.tensor->data = reinterpret_cast<void*>(ggml_backend_buft_get_alignment(type));
+  }
+}
+
 Result<void> DerivedWeights::load() {
   TRY(status_);
   buffer_ = ggml_backend_alloc_ctx_tensors_from_buft(context_, ggml_backend_dev_buffer_type(device_));

@@ -47,8 +47,11 @@ class DerivedWeights {
   // Our own code of the device, or nullptr.
   const KernelTable* own_kernels() const { return kernels_; }
 
+  Result<void> status() const { return status_; }
   Result<void> load();
-  uint64_t bytes() const { return buffer_ ? ggml_backend_buffer_get_size(buffer_) : 0; }
+  // Gives every tensor a stand-in address, so that graphs can be measured without loading. Never run such a graph.
+  void place_without_data();
+  uint64_t weight_bytes() const;
 
  private:
   struct Slot {

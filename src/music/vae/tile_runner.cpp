@@ -18,8 +18,8 @@ Result<int64_t> choose_chunk(const MusicCompute& compute, const TiledNetwork& ne
   const int64_t n = std::min(network.n_positions, kProbeFrames * network.unit);
   NetworkGraph g(compute, network.max_nodes);
   g.graph().output(network.build(g, Tile{0, n, 0, n}), "result");
-  TRY_ASSIGN(auto executor, Executor::create(compute.device, compute.threads, network.max_nodes));
-  const std::size_t bytes = executor->measure(g.graph());
+  TRY_ASSIGN(const auto executor, NetworkExecutor::create(compute, network.max_nodes));
+  const std::size_t bytes = executor->measure(g);
   std::size_t free = 0, total = 0;
   ggml_backend_dev_memory(compute.device, &free, &total);
   const std::size_t budget = free > 0 ? std::min(kWindowBytes, free / 4) : kWindowBytes;
@@ -30,7 +30,7 @@ Result<int64_t> choose_chunk(const MusicCompute& compute, const TiledNetwork& ne
 
 Result<void> run_with(const MusicCompute& compute, const TiledNetwork& network, const std::vector<Tile>& tiles,
                       std::size_t& n_done, const CancelToken& cancel, const TileProgress& progress, Taps* taps) {
-  TRY_ASSIGN(auto executor, Executor::create(compute.device, compute.threads, network.max_nodes));
+  TRY_ASSIGN(const auto executor, NetworkExecutor::create(compute, network.max_nodes));
   if (progress) progress(n_done, tiles.size());
   while (n_done < tiles.size()) {
     if (cancel.cancelled()) return Error(ErrorCode::kCancelled, "cancelled");
@@ -38,9 +38,9 @@ Result<void> run_with(const MusicCompute& compute, const TiledNetwork& network, 
     NetworkGraph g(compute, network.max_nodes, taps);
     Tensor result = network.build(g, tile);
     g.graph().output(result, "result");
-    TRY(executor->allocate(g.graph()));
-    TRY(run_network(*executor, g, cancel));
-    network.take(tile, read_floats(result));
+    TRY(executor->allocate(g));
+    TRY_ASSIGN(const std::vector<float> values, executor->run(g, result, cancel));
+    network.take(tile, values);
     ++n_done;
     if (progress) progress(n_done, tiles.size());
   }

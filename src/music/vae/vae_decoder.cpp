@@ -34,7 +34,7 @@ Result<std::unique_ptr<VaeDecoder>> VaeDecoder::load(std::shared_ptr<const GgufF
                  "decoder.block.0.conv_t1.weight_v");
   vae->tail_snake_ = Snake::make(w, "decoder.snake1", width);
   vae->tail_ = Convolution::make(w, "decoder.conv2", width, kAudioChannels, 7, false);
-  TRY(w.load());
+  TRY(compute.load(w, "VAE decoder"));
   return vae;
 }
 

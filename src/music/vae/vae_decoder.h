@@ -25,7 +25,7 @@ class VaeDecoder {
 
   int64_t n_channels() const { return n_channels_; }
   int64_t samples_per_frame() const { return samples_per_frame_; }
-  uint64_t weight_bytes() const { return weights_->bytes(); }
+  uint64_t weight_bytes() const { return weights_->weight_bytes(); }
   // latent [n_channels, n_frames] → n_frames · samples_per_frame samples.
   Result<StereoAudio> decode(std::span<const float> latent, const Tiling& tiling, const CancelToken& cancel,
                              const TileProgress& progress = {}, Taps* taps = nullptr) const;

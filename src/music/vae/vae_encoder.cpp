@@ -33,7 +33,7 @@ Result<std::unique_ptr<VaeEncoder>> VaeEncoder::load(std::shared_ptr<const GgufF
   vae->n_channels_ = tail->ne[2] / 2;  // means, then scales
   vae->tail_snake_ = Snake::make(w, "encoder.snake1", width);
   vae->tail_ = Convolution::make(w, "encoder.conv2", width, 2 * vae->n_channels_, 3, true);
-  TRY(w.load());
+  TRY(compute.load(w, "VAE encoder"));
   return vae;
 }
 

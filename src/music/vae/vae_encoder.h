@@ -24,7 +24,7 @@ class VaeEncoder {
 
   int64_t n_channels() const { return n_channels_; }
   int64_t samples_per_frame() const { return samples_per_frame_; }
-  uint64_t weight_bytes() const { return weights_->bytes(); }
+  uint64_t weight_bytes() const { return weights_->weight_bytes(); }
   // → [n_channels, floor(n_samples / samples_per_frame)].
   Result<std::vector<float>> encode(const StereoAudio& audio, const Tiling& tiling, const CancelToken& cancel,
                                     const TileProgress& progress = {}, Taps* taps = nullptr) const;
