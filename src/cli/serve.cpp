@@ -142,16 +142,21 @@ Result<void> look_at_music(const MusicService& music, const std::string& folder)
 int serve_until_signal(const ServeFlags& flags, HostOptions host_options, ServerOptions server_options) {
   SignalWait signals(/*interrupt=*/!flags.console);
   const bool needs_key = !server_options.api_keys.empty();
+  auto opened = flags.serves_chat() ? ModelHost::open(std::move(host_options)) : ModelHost::none(flags.budget_bytes());
+  if (!opened) return report_failure(opened.error());
+  ModelHost& host = **opened;
   std::shared_ptr<MusicService> music;
   if (flags.music.enabled()) {
-    auto found = MusicService::open(flags.music.service());
+    MusicServiceOptions music_options = flags.music.service();
+    if (flags.budget_bytes() > 0)
+      music_options.run.room = [&host](std::string_view what, uint64_t n_bytes, const CancelToken& cancel) {
+        return host.reserve(std::string(what), n_bytes, [&cancel] { return cancel.cancelled(); });
+      };
+    auto found = MusicService::open(music_options);
     if (!found) return report_failure(found.error());
     music = std::move(*found);
     if (const auto able = look_at_music(*music, flags.music.models); !able) return report_failure(able.error());
   }
-  auto opened = flags.serves_chat() ? ModelHost::open(std::move(host_options)) : ModelHost::none();
-  if (!opened) return report_failure(opened.error());
-  ModelHost& host = **opened;
   if (flags.serves_chat() && host.models().empty() && !music)
     return report_failure(Error(ErrorCode::kNotFound,
                                 fmt::format("{} holds no model that can be served", flags.models_dir), "--models-dir"));
@@ -210,6 +215,8 @@ int serve(const ServeFlags& flags, const CLI::App& app) {
   if (const auto configured = configure_log(flags.log()); !configured) return report_failure(configured.error());
   if (flags.console && !flags.serves_chat())
     return usage_failure("--console talks with a language model: give -m FILE or --models-dir DIR");
+  if (flags.budget_bytes() > 0 && flags.music.keep_models)
+    return usage_failure("--keep-music-models keeps what --memory-budget is to give to others: give one of them");
   if ((flags.plan || flags.list_contexts) && flags.model.path.empty())
     return usage_failure("--plan and --list-contexts are about a language model: give -m FILE");
   if (flags.plan) return print_plan(host_options->service);

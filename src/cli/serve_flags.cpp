@@ -81,7 +81,7 @@ Result<HostOptions> ServeFlags::host() const {
     options.aliases.emplace_back(alias.substr(0, at), alias.substr(at + 1));
   }
   options.most_models = models_max;
-  options.most_bytes = memory_budget_mib << 20;
+  options.most_bytes = budget_bytes();
   if (keep_alive_s >= 0) options.keep_alive = seconds(keep_alive_s);
   return options;
 }
@@ -160,7 +160,7 @@ void add_serve_flags(CLI::App& app, ServeFlags& flags) {
       ->capture_default_str()
       ->group(models);
   app.add_option("--memory-budget", flags.memory_budget_mib,
-                 "MiB that the models in memory may take as planned, together; 0: no limit")
+                 "MiB that models and music in memory may take as planned, together; 0: no limit")
       ->check(mib_range)
       ->capture_default_str()
       ->group(models);

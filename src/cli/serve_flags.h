@@ -64,6 +64,7 @@ struct ServeFlags {
 
   // A server for music needs no language model.
   bool serves_chat() const { return !model.path.empty() || !models_dir.empty() || !music.enabled(); }
+  std::size_t budget_bytes() const { return memory_budget_mib << 20; }
   Result<HostOptions> host() const;
   // kInvalid names the flag; kIo for files that cannot be read.
   Result<ServiceOptions> service() const;

@@ -196,7 +196,7 @@ Result<std::shared_ptr<ChatService>> LocalModelHost::use(std::string_view name, 
         error.reason = "queue_timeout";
         return error;
       }
-      if (std::find(wanted_.begin(), wanted_.end(), &model) == wanted_.end() && model.phase != Phase::kLoading)
+      if (std::find(wanted_.begin(), wanted_.end(), Want(&model)) == wanted_.end() && model.phase != Phase::kLoading)
         wanted_.push_back(&model);
       changed_.notify_all();
       changed_.wait_for(lock, kClientInterval);
@@ -211,6 +211,26 @@ Result<std::shared_ptr<ChatService>> LocalModelHost::use(std::string_view name, 
   auto service = wait();
   --model.n_waiting;
   return service;
+}
+
+Result<std::shared_ptr<void>> LocalModelHost::reserve(const std::string& what, std::size_t n_bytes,
+                                                      const std::function<bool()>& gone) {
+  if (options_.most_bytes == 0) return std::shared_ptr<void>();
+  if (n_bytes > options_.most_bytes) return beyond_budget(what, n_bytes, options_.most_bytes);
+  const auto guest = std::make_shared<Guest>();
+  guest->n_bytes = n_bytes;
+  Lock lock(mutex_);
+  wanted_.push_back(guest);
+  changed_.notify_all();
+  while (!guest->has_room) {
+    guest->gone = stop_ || (gone && gone());
+    if (guest->gone) {
+      if (stop_) return busy("the server is shutting down", "draining");
+      return Error(ErrorCode::kCancelled, "cancelled");
+    }
+    changed_.wait_for(lock, kClientInterval);
+  }
+  return std::shared_ptr<void>(nullptr, [reserved = reserved_, n_bytes](void*) { reserved->fetch_sub(n_bytes); });
 }
 
 void LocalModelHost::drain(milliseconds limit) {
@@ -238,12 +258,24 @@ void LocalModelHost::run() {
         changed_.wait_until(lock, next, woken);
       continue;
     }
-    Model& model = *wanted_.front();
+    const Want want = wanted_.front();
     wanted_.pop_front();
-    if (!is_wanted(model)) continue;
-    if (auto room = make_room(lock, model); !room)
+    if (const auto* guest = std::get_if<std::shared_ptr<Guest>>(&want)) {
+      const auto room = make_room(lock, (*guest)->n_bytes, 0, [&] { return !(*guest)->gone; });
+      if (!room || (*guest)->gone) continue;
+      reserved_->fetch_add((*guest)->n_bytes);
+      (*guest)->has_room = true;
+      changed_.notify_all();
+      continue;
+    }
+    Model& model = *std::get<Model*>(want);
+    const auto wanted = [&] { return is_wanted(model); };
+    if (!wanted()) continue;
+    auto room = plan(lock, model);
+    if (room) room = make_room(lock, model.n_bytes, 1, wanted);
+    if (!room)
       end_attempt(model, std::move(room).error());
-    else if (is_wanted(model))
+    else if (wanted())
       load(lock, model);
   }
 }
@@ -264,32 +296,36 @@ LocalModelHost::Model* LocalModelHost::least_used(Phase phase, bool only_idle) {
   return least;
 }
 
-bool LocalModelHost::has_room(const Model& model) const {
-  std::size_t n_bytes = model.n_bytes, n_models = 1;
-  for (const Model& other : models_) {
-    if (&other == &model || other.phase == Phase::kUnloaded) continue;
-    n_bytes += other.n_bytes;
+bool LocalModelHost::has_room(std::size_t n_bytes, std::size_t n_models) const {
+  n_bytes += *reserved_;
+  for (const Model& model : models_) {
+    if (model.phase == Phase::kUnloaded) continue;
+    n_bytes += model.n_bytes;
     ++n_models;
   }
   return (options_.most_bytes == 0 || n_bytes <= options_.most_bytes) &&
          (options_.most_models == 0 || n_models <= options_.most_models);
 }
 
-Result<void> LocalModelHost::make_room(Lock& lock, Model& model) {
+Result<void> LocalModelHost::plan(Lock& lock, Model& model) {
   const ServiceOptions options = options_of(model);
   lock.unlock();
   const auto plan = options_.plan(options);
   lock.lock();
   if (!plan) return plan.error();
   const std::size_t n_bytes = all_bytes(*plan);
-  if (options_.most_bytes > 0 && n_bytes > options_.most_bytes)
-    return Error(ErrorCode::kOutOfMemory,
-                 fmt::format("the model \"{}\" needs about {} MiB, and all models together may take {} MiB "
-                             "(--memory-budget)",
-                             model.id, n_bytes >> 20, options_.most_bytes >> 20),
-                 "model");
+  if (options_.most_bytes > 0 && n_bytes > options_.most_bytes) {
+    Error error = beyond_budget(fmt::format("the model \"{}\"", model.id), n_bytes, options_.most_bytes);
+    error.param = "model";
+    return error;
+  }
   model.n_bytes = n_bytes;
-  while (!has_room(model) && is_wanted(model) && !stop_) {
+  return {};
+}
+
+Result<void> LocalModelHost::make_room(Lock& lock, std::size_t n_bytes, std::size_t n_models,
+                                       const std::function<bool()>& wanted) {
+  while (!has_room(n_bytes, n_models) && wanted() && !stop_) {
     Model* leaving = least_used(Phase::kLoaded, true);
     if (!leaving) leaving = least_used(Phase::kLeaving, false);
     if (!leaving) leaving = least_used(Phase::kLoaded, false);

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -32,6 +33,8 @@ class LocalModelHost final : public ModelHost {
   std::vector<ModelStatus> models() override;
   Result<std::shared_ptr<ChatService>> use(std::string_view model, const std::function<bool()>& gone) override;
   std::vector<std::shared_ptr<ChatService>> loaded() const override;
+  Result<std::shared_ptr<void>> reserve(const std::string& what, std::size_t n_bytes,
+                                        const std::function<bool()>& gone) override;
   void drain(std::chrono::milliseconds limit) override;
 
  private:
@@ -54,6 +57,13 @@ class LocalModelHost final : public ModelHost {
     // Shared with the leases, which may outlive the host.
     std::shared_ptr<std::atomic<int>> n_leases = std::make_shared<std::atomic<int>>(0);
   };
+  // Something else that wants room.
+  struct Guest {
+    std::size_t n_bytes = 0;
+    bool has_room = false;
+    bool gone = false;  // nobody waits for it any more
+  };
+  using Want = std::variant<Model*, std::shared_ptr<Guest>>;
   using Lock = std::unique_lock<std::mutex>;
 
   explicit LocalModelHost(HostOptions options);
@@ -68,8 +78,11 @@ class LocalModelHost final : public ModelHost {
   // The thread of the host. The lock is held, but for the time of the work itself.
   void run();
   bool is_wanted(const Model& model) const;
-  Result<void> make_room(Lock& lock, Model& model);
-  bool has_room(const Model& model) const;
+  // The bytes of the model, where they fit the budget at all.
+  Result<void> plan(Lock& lock, Model& model);
+  // Until they fit, or `wanted` says false.
+  Result<void> make_room(Lock& lock, std::size_t n_bytes, std::size_t n_models, const std::function<bool()>& wanted);
+  bool has_room(std::size_t n_bytes, std::size_t n_models) const;
   Model* least_used(Phase phase, bool only_idle);
   void load(Lock& lock, Model& model);
   void unload(Lock& lock, Model& model);
@@ -82,9 +95,10 @@ class LocalModelHost final : public ModelHost {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   ModelCatalog catalog_;
-  std::list<Model> models_;   // never shrinks: threads wait for what is in it
-  std::list<Model*> wanted_;  // in the order of asking
-  Model* first_ = nullptr;    // the one of the start; nullptr: there is none
+  std::list<Model> models_;  // never shrinks: threads wait for what is in it
+  std::list<Want> wanted_;   // in the order of asking
+  const std::shared_ptr<std::atomic<std::size_t>> reserved_ = std::make_shared<std::atomic<std::size_t>>(0);  // bytes
+  Model* first_ = nullptr;  // the one of the start; nullptr: there is none
   std::optional<Error> start_fault_;
   std::atomic<bool> stop_{false};
   std::thread thread_;

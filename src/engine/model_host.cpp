@@ -12,7 +12,8 @@ namespace {
 // A host of one service, or of none, that was there before.
 class FixedHost final : public ModelHost {
  public:
-  explicit FixedHost(std::shared_ptr<ChatService> service) : service_(std::move(service)) {}
+  FixedHost(std::shared_ptr<ChatService> service, std::size_t most_bytes)
+      : service_(std::move(service)), most_bytes_(most_bytes) {}
 
   State state() const override { return State::kReady; }
   float progress() const override { return 1.0f; }
@@ -33,12 +34,19 @@ class FixedHost final : public ModelHost {
     if (!service_) return {};
     return {service_};
   }
+  // One at a time has all the room.
+  Result<std::shared_ptr<void>> reserve(const std::string& what, std::size_t n_bytes,
+                                        const std::function<bool()>&) override {
+    if (most_bytes_ > 0 && n_bytes > most_bytes_) return beyond_budget(what, n_bytes, most_bytes_);
+    return std::shared_ptr<void>();
+  }
   void drain(std::chrono::milliseconds limit) override {
     if (service_) service_->drain(limit);
   }
 
  private:
   const std::shared_ptr<ChatService> service_;
+  const std::size_t most_bytes_;
 };
 
 }  // namespace
@@ -49,11 +57,17 @@ Result<std::unique_ptr<ModelHost>> ModelHost::open(HostOptions options) {
 }
 
 std::unique_ptr<ModelHost> ModelHost::of(std::shared_ptr<ChatService> service) {
-  return std::make_unique<FixedHost>(std::move(service));
+  return std::make_unique<FixedHost>(std::move(service), 0);
 }
 
-std::unique_ptr<ModelHost> ModelHost::none() {
-  return std::make_unique<FixedHost>(nullptr);
+std::unique_ptr<ModelHost> ModelHost::none(std::size_t most_bytes) {
+  return std::make_unique<FixedHost>(nullptr, most_bytes);
+}
+
+Error beyond_budget(std::string_view what, std::size_t n_bytes, std::size_t most_bytes) {
+  return Error(ErrorCode::kOutOfMemory,
+               fmt::format("{} needs about {} MiB, and all models together may take {} MiB (--memory-budget)", what,
+                           n_bytes >> 20, most_bytes >> 20));
 }
 
 Error no_such_model(std::string_view model, const std::vector<std::string>& ids) {

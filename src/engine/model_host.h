@@ -66,8 +66,8 @@ class ModelHost {
   static Result<std::unique_ptr<ModelHost>> open(HostOptions options);
   // A host around a service that exists (tests, in-process use).
   static std::unique_ptr<ModelHost> of(std::shared_ptr<ChatService> service);
-  // Of a server without language models: use() is kNotFound.
-  static std::unique_ptr<ModelHost> none();
+  // Of a server without language models: use() is kNotFound. most_bytes: as of HostOptions, for reserve().
+  static std::unique_ptr<ModelHost> none(std::size_t most_bytes = 0);
 
   // Of the start: kLoading until the first model is there, kFailed when that could not be loaded.
   enum class State { kLoading, kReady, kFailed };
@@ -82,6 +82,11 @@ class ModelHost {
   virtual Result<std::shared_ptr<ChatService>> use(std::string_view model, const std::function<bool()>& gone) = 0;
   // Those in memory.
   virtual std::vector<std::shared_ptr<ChatService>> loaded() const = 0;
+  // Room under the budget for `what`, which is no model (music): models make room as for another one, and it counts
+  // until the lease ends. Waits for it, looking at `gone` now and then: kCancelled when that says true. kOutOfMemory
+  // when it is larger than the budget; kBusy with reason "draining" at the end.
+  virtual Result<std::shared_ptr<void>> reserve(const std::string& what, std::size_t n_bytes,
+                                                const std::function<bool()>& gone) = 0;
   // Loads nothing more, and drains all that is loaded (ChatService::drain) at the same time.
   virtual void drain(std::chrono::milliseconds limit) = 0;
 };
@@ -104,6 +109,8 @@ std::vector<std::string> ids_of(Models&& models) {
   return ids;
 }
 
+// The error of reserve() for what is larger than the budget.
+Error beyond_budget(std::string_view what, std::size_t n_bytes, std::size_t most_bytes);
 // The error of use() for a name that is not among `ids`.
 Error no_such_model(std::string_view model, const std::vector<std::string>& ids);
 

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "music/latent_file.h"
 #include "music/model_file.h"
-#include "music/pipelines/compose.h"
 #include "music/pipelines/understand.h"
 #include "music/vae/vae_decoder.h"
 #include "music/vae/vae_encoder.h"
@@ -26,15 +27,43 @@ Result<std::unique_ptr<MusicEngine>> MusicEngine::create(const MusicRunOptions& 
   return engine;
 }
 
+Result<std::shared_ptr<void>> MusicEngine::ask(std::string_view what, uint64_t n_bytes,
+                                               const CancelToken& cancel) const {
+  if (!options_.room) return std::shared_ptr<void>();
+  return options_.room(what, n_bytes, cancel);
+}
+
+template <class DryRun>
+Result<std::shared_ptr<void>> MusicEngine::room_for(std::string_view what, const DryRun& dry_run,
+                                                    const CancelToken& cancel) const {
+  if (!options_.room) return std::shared_ptr<void>();
+  MusicCompute measured = compute_;
+  measured.meter = std::make_shared<MemoryMeter>();
+  Residency residency(ResidencyPolicy::kStrict);
+  TRY(dry_run(measured, residency));
+  uint64_t most = 0;
+  for (const NetworkMemory& network : measured.meter->networks()) most = std::max(most, network.total_bytes());
+  return ask(what, most, cancel);
+}
+
+Result<std::shared_ptr<void>> MusicEngine::room_for_planner(const std::string& path, const PlannerSize& size,
+                                                            const CancelToken& cancel) const {
+  if (!options_.room) return std::shared_ptr<void>();
+  TRY_ASSIGN(const auto declared, PlannerModel::declare(path, planner_options()));
+  TRY_ASSIGN(const ComposeSize tokens, size(declared->tokenizer()));
+  return ask("the language model of music", declared->plan(tokens.n_seqs, tokens.n_tokens).total_bytes(), cancel);
+}
+
 Result<std::shared_ptr<const PlannerModel>> MusicEngine::planner(const std::string& path) const {
-  return models_->borrow<PlannerModel>("language model " + path, [&] {
-    return PlannerModel::load(path, {options_.device, options_.max_seq, options_.n_threads});
-  });
+  return models_->borrow<PlannerModel>("language model " + path,
+                                       [&] { return PlannerModel::load(path, planner_options()); });
 }
 
 Result<std::vector<MusicRequest>> MusicEngine::compose(const std::string& lm, const std::vector<MusicRequest>& requests,
                                                        const MusicProgressFunction& progress,
                                                        const CancelToken& cancel) const {
+  TRY_ASSIGN(const auto room,
+             room_for_planner(lm, [&](const MusicTokenizer& t) { return compose_size(t, requests); }, cancel));
   TRY_ASSIGN(const auto model, planner(lm));
   return hocket::compose(*model, requests, progress, cancel);
 }
@@ -43,6 +72,11 @@ Result<std::vector<SynthTrack>> MusicEngine::synth(const SynthPaths& paths, Synt
                                                    const MusicProgressFunction& progress,
                                                    const CancelToken& cancel) const {
   job.tiling = tiling();
+  std::shared_ptr<void> room;
+  if (options_.room) {
+    TRY_ASSIGN(const SynthMemory memory, SynthPipeline::plan_memory(paths, compute_, job, cancel));
+    TRY_ASSIGN(room, ask("the song", memory.total_bytes(models_->policy()), cancel));
+  }
   TRY_ASSIGN(const auto pipeline, SynthPipeline::open(paths, compute_, models_));
   return pipeline->run(job, progress, cancel);
 }
@@ -58,7 +92,20 @@ Result<MusicEngine::Understood> MusicEngine::understand(const std::string& lm, c
                                                         const MusicProgressFunction& progress,
                                                         const CancelToken& cancel) const {
   TRY_ASSIGN(const auto file, DitFile::open(dit));
-  TRY_ASSIGN(HeardSong song, hear(file, vae, sound, tiling(), compute_, *models_, progress, cancel));
+  HeardSong song;
+  {
+    const auto dry_run = [&](const MusicCompute& compute, Residency& models) -> Result<void> {
+      TRY(hear(file, vae, sound, tiling(), compute, models, {}, cancel));
+      return {};
+    };
+    TRY_ASSIGN(const auto room, room_for("the sound's encoders", dry_run, cancel));
+    TRY_ASSIGN(song, hear(file, vae, sound, tiling(), compute_, *models_, progress, cancel));
+  }
+  const auto size = [&](const MusicTokenizer& tokenizer) -> Result<ComposeSize> {
+    TRY_ASSIGN(const std::size_t n_tokens, understand_size(tokenizer, song.codes));
+    return ComposeSize{1, n_tokens};
+  };
+  TRY_ASSIGN(const auto room, room_for_planner(lm, size, cancel));
   TRY_ASSIGN(const auto model, planner(lm));
   Understood understood;
   TRY_ASSIGN(understood.request, hocket::understand(*model, song.codes, request, progress, cancel));
@@ -69,6 +116,12 @@ Result<MusicEngine::Understood> MusicEngine::understand(const std::string& lm, c
 Result<std::vector<float>> MusicEngine::encode(const std::string& vae, const StereoAudio& audio,
                                                const MusicProgressFunction& progress, const CancelToken& cancel) const {
   TRY_ASSIGN(const auto file, open_music_file(vae, MusicFileKind::kVae));
+  const auto dry_run = [&](const MusicCompute& compute, Residency&) -> Result<void> {
+    TRY_ASSIGN(const auto measured, VaeEncoder::load(file, compute));
+    TRY(measured->encode(audio, tiling(), cancel));
+    return {};
+  };
+  TRY_ASSIGN(const auto room, room_for("the VAE", dry_run, cancel));
   TRY_ASSIGN(const auto encoder,
              models_->borrow<VaeEncoder>("VAE encoder " + vae, [&] { return VaeEncoder::load(file, compute_); }));
   if (encoder->n_channels() != static_cast<int64_t>(kLatentChannels))
@@ -80,6 +133,12 @@ Result<std::vector<float>> MusicEngine::encode(const std::string& vae, const Ste
 Result<StereoAudio> MusicEngine::decode(const std::string& vae, std::span<const float> latent,
                                         const MusicProgressFunction& progress, const CancelToken& cancel) const {
   TRY_ASSIGN(const auto file, open_music_file(vae, MusicFileKind::kVae));
+  const auto dry_run = [&](const MusicCompute& compute, Residency&) -> Result<void> {
+    TRY_ASSIGN(const auto measured, VaeDecoder::load(file, compute));
+    TRY(measured->decode(latent, tiling(), cancel));
+    return {};
+  };
+  TRY_ASSIGN(const auto room, room_for("the VAE", dry_run, cancel));
   TRY_ASSIGN(const auto decoder,
              models_->borrow<VaeDecoder>("VAE decoder " + vae, [&] { return VaeDecoder::load(file, compute_); }));
   return decoder->decode(latent, tiling(), cancel, report_tiles(progress, "decode"));

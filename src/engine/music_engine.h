@@ -3,16 +3,19 @@
 //
 // Owns     the threads; with ResidencyPolicy::kKeep every network that was loaded.
 // Threads  one call at a time.
-// Errors   those of the pipelines and files.
-// Cost     that of the networks, which are loaded for a call unless they stay.
+// Errors   those of the pipelines and files, and of MusicRunOptions::room.
+// Cost     that of the networks, which are loaded for a call unless they stay. Asking for room measures them first.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/cancel.h"
 #include "base/result.h"
+#include "music/pipelines/compose.h"
 #include "music/pipelines/progress.h"
 #include "music/pipelines/synth.h"
 #include "music/planner/planner_model.h"
@@ -27,6 +30,9 @@ struct MusicRunOptions {
   std::size_t max_seq = 8192;
   int64_t vae_chunk_frames = 0;  // 0: as the free memory allows
   int64_t vae_overlap_frames = 12;
+  // Asked before each piece of work, where it is set, for the bytes that this will take; they are free until the lease
+  // ends. Any thread.
+  std::function<Result<std::shared_ptr<void>>(std::string_view what, uint64_t n_bytes, const CancelToken& cancel)> room;
 };
 
 class MusicEngine {
@@ -57,6 +63,14 @@ class MusicEngine {
   MusicEngine(const MusicRunOptions& options, ResidencyPolicy policy)
       : options_(options), models_(std::make_shared<Residency>(policy)) {}
   Result<std::shared_ptr<const PlannerModel>> planner(const std::string& path) const;
+  // Asks for the room of the work that `dry_run(compute, residency)` does with networks that are only measured.
+  template <class DryRun>
+  Result<std::shared_ptr<void>> room_for(std::string_view what, const DryRun& dry_run, const CancelToken& cancel) const;
+  using PlannerSize = std::function<Result<ComposeSize>(const MusicTokenizer&)>;
+  Result<std::shared_ptr<void>> room_for_planner(const std::string& path, const PlannerSize& size,
+                                                 const CancelToken& cancel) const;
+  Result<std::shared_ptr<void>> ask(std::string_view what, uint64_t n_bytes, const CancelToken& cancel) const;
+  PlannerOptions planner_options() const { return {options_.device, options_.max_seq, options_.n_threads}; }
   Tiling tiling() const { return {options_.vae_chunk_frames, options_.vae_overlap_frames}; }
 
   const MusicRunOptions options_;

@@ -148,7 +148,7 @@ void JobQueue::run_next(std::unique_lock<std::mutex>& lock) {
   if (made)
     for (const JobOutput& output : *made) n_bytes += output.bytes.size();
 
-  if (abandoned_ && !made) {
+  if (!made && (abandoned_ || made.error().reason == "draining")) {
     put_back(*entry);
   } else if (entry->cancel.cancelled() && !abandoned_) {
     end(*entry, JobState::kCancelled, {}, {});

@@ -13,7 +13,8 @@
 // Threads  every method from any thread. The runner is called by the queue's thread only.
 // Errors   kNotFound (reason "job_not_found") for an id that does not exist, was forgotten or is another owner's;
 //          submit(): kBusy (reason "queue_full") beyond the limits, (reason "draining") after stop(); kIo of the store.
-//          What the runner throws or returns ends its job, never the queue.
+//          What the runner throws or returns ends its job, never the queue; an error with reason "draining" leaves it
+//          to the next queue of this folder.
 // Cost     a change waits for the disk; asking does not.
 #pragma once
 

@@ -17,7 +17,6 @@
 
 namespace hocket {
 namespace {
-constexpr float kLongestSeconds = 600;
 
 constexpr int kMostSteps = 1'000'000;  // more than 100 become 100
 constexpr std::array<std::string_view, 7> kTasks{"text2music", "cover",   "cover-nofsq", "repaint",

@@ -69,6 +69,7 @@ std::string audio_codes_text(const std::vector<int32_t>& codes);
 
 // The largest code that a language model can write; codes from 64 000 on repeat the first ones.
 inline constexpr int64_t kLastAudioCode = 65'534;
+inline constexpr float kLongestSeconds = 600;
 inline constexpr std::string_view kInstrumental = "[Instrumental]";
 
 }  // namespace hocket

@@ -281,6 +281,67 @@ TEST_F(ModelHostTest, OneThatIsTooLargeIsRefused) {
   EXPECT_EQ(n_loads(), 0U);
 }
 
+TEST_F(ModelHostTest, SomethingElseTakesItsShareOfTheBudget) {
+  options.most_bytes = std::size_t{250} << 20;
+  open();
+  EXPECT_EQ(id_of("a"), "a");
+  EXPECT_EQ(id_of("b"), "b");
+  const auto too_much = host->reserve("a song", std::size_t{251} << 20, never);
+  ASSERT_FALSE(too_much.ok());
+  EXPECT_EQ(too_much.error().code, ErrorCode::kOutOfMemory);
+  EXPECT_NE(too_much.error().message.find("a song needs about 251 MiB"), std::string::npos);
+
+  auto small = host->reserve("a song", std::size_t{50} << 20, never);
+  ASSERT_TRUE(small.ok());
+  EXPECT_EQ(host->loaded().size(), 2U);  // there was room
+  auto large = host->reserve("another", std::size_t{100} << 20, never);
+  ASSERT_TRUE(large.ok());
+  EXPECT_EQ(state_of("a"), ModelStatus::State::kUnloaded);
+  EXPECT_EQ(state_of("b"), ModelStatus::State::kLoaded);
+  // A model leaves what is reserved, and makes room among the others.
+  EXPECT_EQ(id_of("c"), "c");
+  EXPECT_EQ(state_of("b"), ModelStatus::State::kUnloaded);
+  *large = nullptr;
+  *small = nullptr;
+  EXPECT_EQ(id_of("a"), "a");
+  EXPECT_EQ(host->loaded().size(), 2U);
+}
+
+TEST_F(ModelHostTest, SomethingElseWaitsForModelsThatWorkAndMayGiveUp) {
+  options.most_bytes = std::size_t{100} << 20;
+  open();
+  auto service = host->use("a", never);
+  ASSERT_TRUE(service.ok());
+  auto reply = start_reply(**service, "long");
+  *service = nullptr;
+  std::atomic<bool> gone{false};
+  std::thread impatient([&] {
+    const auto refused = host->reserve("a song", 1, [&] { return gone.load(); });
+    EXPECT_EQ(refused.error().code, ErrorCode::kCancelled);
+  });
+  std::this_thread::sleep_for(milliseconds(50));
+  gone = true;
+  impatient.join();
+  std::atomic<bool> has_room{false};
+  std::thread patient([&] {
+    const auto room = host->reserve("a song", 1, never);
+    EXPECT_TRUE(room.ok());
+    has_room = true;
+  });
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_FALSE(has_room);
+  reply.reset();
+  patient.join();
+  EXPECT_TRUE(eventually([&] { return n_alive("a") == 0; }));
+
+  auto all = host->reserve("a song", options.most_bytes, never);
+  ASSERT_TRUE(all.ok());
+  std::thread last([&] { EXPECT_EQ(host->reserve("another", 1, never).error().reason, "draining"); });
+  std::this_thread::sleep_for(milliseconds(20));
+  host->drain(milliseconds(0));
+  last.join();
+}
+
 TEST_F(ModelHostTest, ALoadHoldsUpNobodyElse) {
   open();
   EXPECT_EQ(id_of("a"), "a");
@@ -381,6 +442,8 @@ TEST(ModelHostOfNothing, SaysSo) {
   EXPECT_EQ(host->state(), ModelHost::State::kReady);
   EXPECT_EQ(host->use("", never).error().reason, "model_not_found");
   EXPECT_TRUE(host->models().empty());
+  EXPECT_TRUE(host->reserve("a song", std::size_t{1} << 50, never).ok());
+  EXPECT_EQ(ModelHost::none(10)->reserve("a song", 11, never).error().code, ErrorCode::kOutOfMemory);
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ bool eventually(Condition condition) {
   return true;
 }
 
-// Requests: "echo X" → X and the input "sound"; "hold" waits for release() or its cancel; "fail"; "throw"; "big N".
+// Requests: "echo X" → X and the input "sound"; "hold" waits for release() or its cancel; "fail"; "throw"; "big N";
+// "drain": until release() the program is about to end.
 class QueueTest : public testing::Test {
  protected:
   ~QueueTest() override { release(); }
@@ -102,6 +103,11 @@ class QueueTest : public testing::Test {
     ran_.push_back(request);
     if (request == "fail") return Error(ErrorCode::kInvalid, "wrong", "field");
     if (request == "throw") throw std::runtime_error("thrown");
+    if (request == "drain" && !released_) {
+      Error error(ErrorCode::kBusy, "the program ends");
+      error.reason = "draining";
+      return error;
+    }
     if (request == "hold") {
       job.progress("hold", 1, 4);
       holding_ = true;

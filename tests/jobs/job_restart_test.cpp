@@ -74,6 +74,18 @@ TEST_F(JobRestartTest, AStopInGoodOrderIsNoStart) {
   EXPECT_EQ(end_of(*queue, held), JobState::kDone);
 }
 
+TEST_F(JobRestartTest, WhatCannotRunAtTheEndRunsAfterIt) {
+  std::string id;
+  {
+    const auto queue = open(at("jobs"));
+    id = submit(*queue, "drain");
+    EXPECT_TRUE(eventually([&] { return state(*queue, id) == JobState::kQueued && queue->stats().n_queued == 0; }));
+  }
+  release();
+  const auto queue = open(at("jobs"));
+  EXPECT_EQ(end_of(*queue, id), JobState::kDone);
+}
+
 TEST_F(JobRestartTest, AStopWaitsForTheJobThatRuns) {
   const auto queue = open(at("jobs"));
   const std::string held = start_hold(*queue), waiting = submit(*queue, "echo x");

@@ -304,6 +304,10 @@ class FakeHost final : public ModelHost {
     if (state_ != State::kReady) return {};
     return ready_->loaded();
   }
+  Result<std::shared_ptr<void>> reserve(const std::string& what, std::size_t n_bytes,
+                                        const std::function<bool()>& gone) override {
+    return ready_->reserve(what, n_bytes, gone);
+  }
   void drain(std::chrono::milliseconds limit) override { ready_->drain(limit); }
 
  private:

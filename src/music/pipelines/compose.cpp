@@ -258,6 +258,41 @@ Result<void> check_compose(const std::vector<MusicRequest>& requests) {
   return {};
 }
 
+Result<ComposeSize> compose_size(const MusicTokenizer& tokenizer, const std::vector<MusicRequest>& requests) {
+  TRY(check_compose(requests));
+  ComposeSize metadata, codes;
+  const auto add = [](ComposeSize& size, const TokenIds& prompt, std::size_t n_answer) {
+    size.n_seqs += 1;
+    size.n_tokens += prompt.size() + n_answer;
+  };
+  for (const Variation& variation : expand(requests)) {
+    const MusicRequest& asked = variation.asked;
+    const ComposePlan plan = plan_compose(asked);
+    std::size_t n_thought = 0;  // that the model may add to the prompt of the codes
+    if (plan.metadata) {
+      n_thought = kMostMetadataTokens;
+      TRY_ASSIGN(const TokenIds prompt, metadata_prompt(tokenizer, asked, plan));
+      add(metadata, prompt, n_thought);
+      if (plan.guidance > 1) {
+        TRY_ASSIGN(const TokenIds without,
+                   fill_unconditional_prompt(tokenizer, asked.lm_negative_prompt, asked.lyrics));
+        add(metadata, without, n_thought);
+      }
+    }
+    if (plan.codes) {
+      const float seconds = asked.duration > 0 || !plan.metadata ? asked.duration : kLongestSeconds;
+      const std::size_t n_answer = static_cast<std::size_t>(seconds * kCodesPerSecond) + kSpareCodes;
+      TRY_ASSIGN(const TokenIds prompt, codes_prompt(tokenizer, asked));
+      add(codes, prompt, n_thought + n_answer);
+      if (asked.lm_cfg_scale > 1) {
+        TRY_ASSIGN(const TokenIds without, codes_unconditional_prompt(tokenizer, asked.lm_negative_prompt));
+        add(codes, without, n_answer);
+      }
+    }
+  }
+  return ComposeSize{std::max(metadata.n_seqs, codes.n_seqs), std::max(metadata.n_tokens, codes.n_tokens)};
+}
+
 Result<std::vector<MusicRequest>> compose(const PlannerModel& planner, const std::vector<MusicRequest>& requests,
                                           const MusicProgressFunction& progress, const CancelToken& cancel,
                                           ComposeTrace* trace) {

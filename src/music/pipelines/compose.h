@@ -32,6 +32,12 @@ ComposePlan plan_compose(const MusicRequest& request);
 // What compose() refuses before it begins.
 Result<void> check_compose(const std::vector<MusicRequest>& requests);
 
+// The sequences that compose() may have side by side, and most tokens of all of them.
+struct ComposeSize {
+  std::size_t n_seqs = 0, n_tokens = 0;
+};
+Result<ComposeSize> compose_size(const MusicTokenizer& tokenizer, const std::vector<MusicRequest>& requests);
+
 // One request as `lm_batch_size` variations with neighbouring seeds, or several requests with their own seeds, of one
 // mode. Each result is a request that synth takes unchanged. Tokens that were drawn can be looked at, for tests.
 struct ComposeTrace {

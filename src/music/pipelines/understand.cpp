@@ -46,6 +46,11 @@ Result<HeardSong> hear(const std::shared_ptr<const DitFile>& dit, const std::str
   return song;
 }
 
+Result<std::size_t> understand_size(const MusicTokenizer& tokenizer, const std::vector<int32_t>& codes) {
+  TRY_ASSIGN(const TokenIds prompt, understand_prompt(tokenizer, codes));
+  return prompt.size() + kMostTokens;
+}
+
 Result<MusicRequest> understand(const PlannerModel& planner, const std::vector<int32_t>& codes,
                                 const MusicRequest& request, const MusicProgressFunction& progress,
                                 const CancelToken& cancel) {

@@ -30,6 +30,9 @@ Result<HeardSong> hear(const std::shared_ptr<const DitFile>& dit, const std::str
                        const Tiling& tiling, const MusicCompute& compute, Residency& models,
                        const MusicProgressFunction& progress, const CancelToken& cancel);
 
+// Most tokens that understand() may need.
+Result<std::size_t> understand_size(const MusicTokenizer& tokenizer, const std::vector<int32_t>& codes);
+
 // A request that describes these codes and holds them; it can go to compose or synth.
 Result<MusicRequest> understand(const PlannerModel& planner, const std::vector<int32_t>& codes,
                                 const MusicRequest& request, const MusicProgressFunction& progress,

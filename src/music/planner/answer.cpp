@@ -7,7 +7,7 @@
 namespace hocket {
 namespace {
 
-constexpr float kDefaultSeconds = 120, kLongestSeconds = 600;
+constexpr float kDefaultSeconds = 120;
 
 bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';

@@ -126,6 +126,25 @@ Result<Metadata> planner_metadata(const Metadata& file) {
 }
 
 Result<std::unique_ptr<PlannerModel>> PlannerModel::load(const std::string& path, const PlannerOptions& options) {
+  return open(path, options, /*with_weights=*/true);
+}
+
+Result<std::unique_ptr<PlannerModel>> PlannerModel::declare(const std::string& path, const PlannerOptions& options) {
+  return open(path, options, /*with_weights=*/false);
+}
+
+RunnerOptions PlannerModel::runner_options(std::size_t n_seqs, std::size_t n_tokens) const {
+  RunnerOptions options;
+  options.n_ctx = n_tokens;
+  options.n_seqs = n_seqs;
+  options.n_threads = options_.n_threads;
+  // On the CPU flash attention adds up in half precision, which shows after hundreds of codes.
+  options.flash_attention = FlashAttention::kOff;
+  return options;
+}
+
+Result<std::unique_ptr<PlannerModel>> PlannerModel::open(const std::string& path, const PlannerOptions& options,
+                                                         bool with_weights) {
   std::unique_ptr<PlannerModel> planner(new PlannerModel);
   planner->options_ = options;
   TRY_ASSIGN(planner->file_, open_music_file(path, MusicFileKind::kLanguageModel));
@@ -147,7 +166,11 @@ Result<std::unique_ptr<PlannerModel>> PlannerModel::load(const std::string& path
   declare.kernels = find_kernels("auto");
   declare.n_vocab = table->ne[1];
   TRY_ASSIGN(auto model, LoadedModel::declare(metadata, std::make_shared<PlannerWeights>(planner->file_), declare));
-  TRY(model->weights().load({}));
+  if (with_weights) {
+    TRY(model->weights().load());
+  } else {
+    model->weights().place_without_data();
+  }
   planner->model_ = std::move(model);
   return planner;
 }

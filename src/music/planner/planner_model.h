@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "lm/language_model.h"
+#include "lm/runner.h"
 #include "music/planner/metadata_machine.h"
 #include "music/tokens.h"
 
@@ -26,15 +27,25 @@ struct PlannerOptions {
 class PlannerModel {
  public:
   static Result<std::unique_ptr<PlannerModel>> load(const std::string& path, const PlannerOptions& options);
+  // The same without weights in memory: for plan() only.
+  static Result<std::unique_ptr<PlannerModel>> declare(const std::string& path, const PlannerOptions& options);
 
   const LanguageModel& model() const { return *model_; }
   const MusicTokenizer& tokenizer() const { return *tokenizer_; }
   const MetadataRules& rules() const { return *rules_; }
   std::shared_ptr<const MetadataRules> shared_rules() const { return rules_; }
   const PlannerOptions& options() const { return options_; }
+  // Of sequences side by side, with so many tokens in all.
+  RunnerOptions runner_options(std::size_t n_seqs, std::size_t n_tokens) const;
+  // What the model takes with them.
+  MemoryPlan plan(std::size_t n_seqs, std::size_t n_tokens) const {
+    return model_->plan(runner_options(n_seqs, n_tokens));
+  }
 
  private:
   PlannerModel() = default;
+  static Result<std::unique_ptr<PlannerModel>> open(const std::string& path, const PlannerOptions& options,
+                                                    bool with_weights);
 
   PlannerOptions options_;
   std::shared_ptr<const GgufFile> file_;

@@ -16,8 +16,7 @@ Result<std::unique_ptr<PlannerRun>> PlannerRun::start(const PlannerModel& planne
   run->guidance_ = prompts.guidance;
   CHECK(run->n_ > 0 && (!run->guided_ || prompts.unconditional.size() == run->n_));
 
-  RunnerOptions options;
-  options.n_ctx = 0;
+  std::size_t n_tokens = 0;
   for (const auto* group : {&prompts.conditional, &prompts.unconditional})
     for (const TokenIds& prompt : *group) {
       const std::size_t needed = prompt.size() + prompts.max_steps;
@@ -26,13 +25,10 @@ Result<std::unique_ptr<PlannerRun>> PlannerRun::start(const PlannerModel& planne
                      fmt::format("a prompt of {} tokens and an answer of up to {} pass the limit of {} (--max-seq)",
                                  prompt.size(), prompts.max_steps, planner.options().max_seq),
                      "lyrics");
-      options.n_ctx += needed;
+      n_tokens += needed;
     }
-  options.n_seqs = run->n_ * (run->guided_ ? 2 : 1);
-  options.n_threads = planner.options().n_threads;
-  // On the CPU flash attention adds up in half precision, which shows after hundreds of codes.
-  options.flash_attention = FlashAttention::kOff;
-  TRY_ASSIGN(run->runner_, LmRunner::create(planner.model(), options));
+  const std::size_t n_seqs = run->n_ * (run->guided_ ? 2 : 1);
+  TRY_ASSIGN(run->runner_, LmRunner::create(planner.model(), planner.runner_options(n_seqs, n_tokens)));
 
   TRY(run->prefill_all(prompts.conditional, 0, run->logits_, cancel));
   if (run->guided_) {
