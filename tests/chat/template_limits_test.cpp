@@ -1,7 +1,7 @@
 // Hostile templates end with an error: never a crash, a hang or all the memory.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -14,6 +14,13 @@ std::string repeated(const std::string& text, std::size_t n) {
   std::string out;
   for (std::size_t i = 0; i < n; ++i) out += text;
   return out;
+}
+
+// What the limit counts, too: other programs do not slow it down.
+double cpu_s() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 Result<std::string> render(const std::string& source, const Json& variables = Json::object(), double max_ms = 2000) {
@@ -113,10 +120,10 @@ TEST(TemplateLimits, RunningIsBounded) {
   };
   for (const std::string& source : hostile) {
     SCOPED_TRACE(source);
-    const auto start = std::chrono::steady_clock::now();
+    const double start_s = cpu_s();
     const auto text = render(source);
     EXPECT_FALSE(text.ok()) << text->size();
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+    EXPECT_LT(cpu_s() - start_s, 20.0);
   }
 }
 
@@ -132,14 +139,14 @@ TEST(TemplateLimits, DeepValuesAreTakenApart) {
 
 TEST(TemplateLimits, LongTextsStayLinear) {
   Json variables = {{"text", repeated("</think>", 60'000)}, {"long", std::string(3u << 20, 'a')}};
-  const auto start = std::chrono::steady_clock::now();
+  const double start_s = cpu_s();
   const auto parts = render("{{ text.split('</think>') | length }}", variables);
   ASSERT_TRUE(parts.ok()) << parts.error().message;
   EXPECT_EQ(*parts, "60001");
   const auto longer = render("{{ long.replace('a', 'bb') }}", variables);
   ASSERT_TRUE(longer.ok()) << longer.error().message;
   EXPECT_EQ(longer->size(), 6u << 20);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  EXPECT_LT(cpu_s() - start_s, 20.0);
 }
 
 TEST(TemplateLimits, PythonsTextMethods) {
