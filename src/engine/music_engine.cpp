@@ -51,7 +51,10 @@ Result<std::shared_ptr<void>> MusicEngine::room_for_planner(const std::string& p
   if (!options_.room) return std::shared_ptr<void>();
   TRY_ASSIGN(const auto declared, PlannerModel::declare(path, planner_options()));
   TRY_ASSIGN(const ComposeSize tokens, size(declared->tokenizer()));
-  return ask("the language model of music", declared->plan(tokens.n_seqs, tokens.n_tokens).total_bytes(), cancel);
+  // Requests that have all codes already load the model and ask nothing of it.
+  const MemoryPlan plan =
+      declared->plan(std::max<std::size_t>(1, tokens.n_seqs), std::max<std::size_t>(1, tokens.n_tokens));
+  return ask("the language model of music", plan.total_bytes(), cancel);
 }
 
 Result<std::shared_ptr<const PlannerModel>> MusicEngine::planner(const std::string& path) const {

@@ -283,11 +283,13 @@ TEST_F(MusicServiceTiny, EveryPieceOfWorkAsksForItsRoomFirst) {
   make(*music, {MusicTask::kUnderstand, "", {music_defaults(MusicTask::kUnderstand)}, {sound}});
   make(*music, {MusicTask::kVae, "", {MusicRequest()}, {sound}});
   make(*music, {MusicTask::kVae, "", {request}, {latent}});
+  request.audio_codes = "1,2,3";  // nothing is left for the language model
+  make(*music, {MusicTask::kCompose, "", {request}, {}});
   std::vector<std::string> order;
   for (const Asked& one : asked) order.push_back(one.what);
   const std::string planner = "the language model of music";
-  EXPECT_EQ(order,
-            (std::vector<std::string>{planner, "the song", "the sound's encoders", planner, "the VAE", "the VAE"}));
+  EXPECT_EQ(order, (std::vector<std::string>{planner, "the song", "the sound's encoders", planner, "the VAE", "the VAE",
+                                             planner}));
   for (const Asked& one : asked) EXPECT_GT(one.n_bytes, 10'000U) << one.what;
   const uintmax_t n_lm = fs::file_size(fs::path(models_folder()) / "lm.gguf");
   EXPECT_GT(asked[0].n_bytes, n_lm / 2);
