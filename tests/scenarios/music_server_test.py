@@ -120,3 +120,30 @@ def test_a_folder_without_models_is_refused(tmp_path):
                             env={k: v for k, v in os.environ.items() if not k.startswith("HOCKET_")},
                             capture_output=True, text=True, timeout=60)
     assert result.returncode == 1 and "no set of music models" in result.stderr
+
+
+def test_a_song_and_chat_share_the_memory_budget(own_server):
+    fields = {k: v for k, v in SONG.items() if k not in ("caption", "output_format", "duration")}
+    song = {"model": "dit-turbo", "prompt": SONG["caption"], "response_format": "wav",
+            "music": {**fields, "duration": 30, "inference_steps": 1, "lm_exact_duration": True}}
+    chat = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4}
+
+    def model_of(server):
+        return call_json(server, "/v1/models")["data"][0]
+
+    for budget, status in ((1000, 200), (400, 200), (300, 503)):
+        # The model takes about 150 MiB, the song 340.
+        server = own_server(*FLAGS, "-c", "2048", "-np", "1", "--memory-budget", str(budget))
+        if status == 200:
+            assert frames(call(server, "/v1/audio/generations", song)[2]) == 30 * 48000
+        else:
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                call(server, "/v1/audio/generations", song)
+            assert refused.value.code == status
+            error = json.load(refused.value)["error"]
+            assert error["code"] == "out_of_memory" and "--memory-budget" in error["message"]
+        model = model_of(server)
+        assert model["status"]["value"] == ("unloaded" if budget == 400 else "loaded")
+        chat["model"] = model["id"]
+        assert call_json(server, "/v1/chat/completions", chat)["usage"]["completion_tokens"] == 4
+        assert server.stop() == 0
