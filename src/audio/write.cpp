@@ -1,16 +1,13 @@
 #include "audio/write.h"
 
-#include <fmt/format.h>
-
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 
 #include "audio/flac.h"
 #include "audio/mp3.h"
 #include "audio/wav.h"
+#include "base/system_error.h"
 
 namespace hocket {
 namespace {
@@ -75,9 +72,9 @@ Result<std::vector<std::byte>> encode_audio(const StereoAudio& audio, const Audi
 Result<void> write_file(const std::string& path, std::span<const std::byte> bytes) {
   const std::string part = path + ".part";
   const auto failed = [&](const char* what) {
-    const int error = errno;
+    Error error = system_error(what, path);
     std::remove(part.c_str());
-    return Error(ErrorCode::kIo, fmt::format("cannot {} {}: {}", what, path, std::strerror(error)), path);
+    return error;
   };
   std::FILE* file = std::fopen(part.c_str(), "wb");
   if (!file) return failed("create");

@@ -8,8 +8,7 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <system_error>
+#include "base/system_error.h"
 
 namespace hocket {
 namespace {
@@ -27,10 +26,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& pa
                                                  std::span<const char* const> versions) {
   // SQLite gives the files beside it the mode of this one.
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0)
-    return Error(ErrorCode::kIo,
-                 fmt::format("cannot open {}: {}", path.string(), std::generic_category().message(errno)),
-                 path.string());
+  if (fd < 0) return system_error("open", path);
   ::close(fd);
   std::unique_ptr<Database> database(new Database());
   database->path_ = path.string();

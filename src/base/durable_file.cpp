@@ -13,18 +13,13 @@
 #include <utility>
 
 #include "base/random_id.h"
+#include "base/system_error.h"
 
 namespace hocket {
 namespace {
 
 constexpr std::string_view kUnfinished = ".tmp-";
 constexpr std::size_t kSuffix = 6;  // characters after it
-
-Error io_error(const std::filesystem::path& path, std::string_view what) {
-  return Error(ErrorCode::kIo,
-               fmt::format("cannot {} {}: {}", what, path.string(), std::generic_category().message(errno)),
-               path.string());
-}
 
 class Descriptor {
  public:
@@ -53,7 +48,7 @@ bool write_all(int fd, std::span<const std::byte> bytes) {
 
 Result<void> sync_folder(const std::filesystem::path& folder) {
   const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (descriptor.get() < 0 || ::fsync(descriptor.get()) != 0) return io_error(folder, "write the folder");
+  if (descriptor.get() < 0 || ::fsync(descriptor.get()) != 0) return system_error("write the folder", folder);
   return {};
 }
 
@@ -70,7 +65,7 @@ Result<std::unique_ptr<DurableFile>> DurableFile::create(const std::filesystem::
   }
   if (file->fd_ < 0) {
     file->draft_.clear();  // it is somebody else's
-    return io_error(path, "create");
+    return system_error("create", path);
   }
   return file;
 }
@@ -81,12 +76,12 @@ DurableFile::~DurableFile() {
 }
 
 Result<void> DurableFile::append(std::span<const std::byte> bytes) {
-  return write_all(fd_, bytes) ? Result<void>() : io_error(path_, "write");
+  return write_all(fd_, bytes) ? Result<void>() : system_error("write", path_);
 }
 
 Result<void> DurableFile::commit() {
-  if (::fsync(fd_) != 0 || ::close(std::exchange(fd_, -1)) != 0) return io_error(path_, "write");
-  if (::rename(draft_.c_str(), path_.c_str()) != 0) return io_error(path_, "name");
+  if (::fsync(fd_) != 0 || ::close(std::exchange(fd_, -1)) != 0) return system_error("write", path_);
+  if (::rename(draft_.c_str(), path_.c_str()) != 0) return system_error("name", path_);
   draft_.clear();
   return sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
 }
@@ -104,12 +99,12 @@ Result<void> write_durably(const std::filesystem::path& path, std::span<const st
 Result<std::vector<std::byte>> read_file(const std::filesystem::path& path, std::size_t most) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) {
-    Error error = io_error(path, "open");
+    Error error = system_error("open", path);
     if (errno == ENOENT) error.code = ErrorCode::kNotFound;
     return error;
   }
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return io_error(path, "read");
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return system_error("read", path);
   if (static_cast<uint64_t>(status.st_size) > most)
     return Error(ErrorCode::kInvalid, fmt::format("{} has {} bytes, more than {}", path.string(), status.st_size, most),
                  path.string());
@@ -118,7 +113,7 @@ Result<std::vector<std::byte>> read_file(const std::filesystem::path& path, std:
   while (n_read < bytes.size()) {
     const ssize_t n = ::read(file.get(), bytes.data() + n_read, bytes.size() - n_read);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return io_error(path, "read");
+    if (n < 0) return system_error("read", path);
     if (n == 0) break;  // somebody made it shorter
     n_read += static_cast<std::size_t>(n);
   }

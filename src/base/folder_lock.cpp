@@ -6,22 +6,18 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 #include <utility>
+
+#include "base/system_error.h"
 
 namespace hocket {
 
 Result<FolderLock> FolderLock::take(const std::filesystem::path& file) {
-  const auto failed = [&](const char* what) {
-    return Error(ErrorCode::kIo,
-                 fmt::format("cannot {} {}: {}", what, file.string(), std::generic_category().message(errno)),
-                 file.string());
-  };
   FolderLock lock;
   lock.fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock.fd_ < 0) return failed("open");
+  if (lock.fd_ < 0) return system_error("open", file);
   if (::flock(lock.fd_, LOCK_EX | LOCK_NB) == 0) return lock;
-  if (errno != EWOULDBLOCK) return failed("lock");
+  if (errno != EWOULDBLOCK) return system_error("lock", file);
   return Error(ErrorCode::kBusy, fmt::format("another process holds {}", file.string()), file.string());
 }
 

@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/system_error.h"
 #include "cli/text_input.h"
 #include "http/chat_messages.h"
 
@@ -109,7 +108,7 @@ Result<void> Conversation::save(const std::string& path) const {
   bool written = file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (file >= 0) ::close(file);
   written = written && std::rename(fresh.c_str(), path.c_str()) == 0;
-  if (!written) return Error(ErrorCode::kIo, fmt::format("cannot write {}: {}", path, std::strerror(errno)), path);
+  if (!written) return system_error("write", path);
   return {};
 }
 

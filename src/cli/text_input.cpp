@@ -6,16 +6,15 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
+
+#include "base/system_error.h"
 
 namespace hocket {
 
 Result<std::string> read_text(const std::string& path) {
   std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
-  if (file == nullptr) {
-    return Error(ErrorCode::kIo, fmt::format("cannot read {}: {}", path, std::strerror(errno)), path);
-  }
+  if (file == nullptr) return system_error("read", path);
   std::string text;
   char buffer[16384];
   std::size_t n;

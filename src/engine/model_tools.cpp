@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <utility>
 
+#include "base/system_error.h"
 #include "runtime/sampling.h"
 
 namespace hocket {
@@ -24,10 +23,6 @@ Result<std::unique_ptr<Tokenizer>> tokenizer_of(const std::string& model_path) {
 struct FileCloser {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
-
-Error io_error(const std::string& path) {
-  return Error(ErrorCode::kIo, fmt::format("cannot write {}: {}", path, std::strerror(errno)), path);
-}
 
 }  // namespace
 
@@ -55,15 +50,16 @@ Result<WrittenRows> write_logits(const ModelSessionOptions& options, const std::
   static_assert(std::endian::native == std::endian::little, "rows are written as they lie in memory");
   TRY_ASSIGN(const auto session, ModelSession::open(options));
   const std::unique_ptr<std::FILE, FileCloser> file(std::fopen(output_path.c_str(), "wb"));
-  if (!file) return io_error(output_path);
+  if (!file) return system_error("write", output_path);
   WrittenRows written;
   written.n_vocab = session->model().n_vocab();
   TRY(session->evaluate(tokens, every_row, [&](std::size_t, std::span<const float> row) -> Result<void> {
-    if (std::fwrite(row.data(), sizeof(float), row.size(), file.get()) != row.size()) return io_error(output_path);
+    if (std::fwrite(row.data(), sizeof(float), row.size(), file.get()) != row.size())
+      return system_error("write", output_path);
     ++written.n_rows;
     return {};
   }));
-  if (std::fflush(file.get()) != 0) return io_error(output_path);
+  if (std::fflush(file.get()) != 0) return system_error("write", output_path);
   return written;
 }
 

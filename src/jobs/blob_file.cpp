@@ -6,16 +6,14 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
+
+#include "base/system_error.h"
 
 namespace hocket {
 
 Result<BlobFile> BlobFile::open(const std::filesystem::path& path, JobFile file) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return Error(ErrorCode::kIo,
-                 fmt::format("cannot open {}: {}", path.string(), std::generic_category().message(errno)),
-                 path.string());
+  if (fd < 0) return system_error("open", path);
   BlobFile blob(std::move(file), fd);
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
@@ -39,8 +37,7 @@ Result<std::size_t> BlobFile::read(std::span<std::byte> to) {
   ssize_t n;
   do n = ::read(fd_, to.data(), to.size());
   while (n < 0 && errno == EINTR);
-  if (n < 0)
-    return Error(ErrorCode::kIo, fmt::format("cannot read {}: {}", file_.name, std::generic_category().message(errno)));
+  if (n < 0) return system_error("read", file_.name);
   return static_cast<std::size_t>(n);
 }
 

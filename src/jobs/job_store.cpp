@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -15,6 +14,7 @@
 #include "base/clock.h"
 #include "base/durable_file.h"
 #include "base/log.h"
+#include "base/system_error.h"
 
 namespace hocket {
 namespace {
@@ -92,12 +92,6 @@ JobRecord record_of(SQLite::Statement& row) {
   return record;
 }
 
-Error system_error(const fs::path& path, const char* what) {
-  return Error(ErrorCode::kIo,
-               fmt::format("cannot {} {}: {}", what, path.string(), std::generic_category().message(errno)),
-               path.string());
-}
-
 }  // namespace
 
 Result<std::unique_ptr<JobStore>> JobStore::open(const fs::path& folder) {
@@ -109,7 +103,7 @@ Result<std::unique_ptr<JobStore>> JobStore::open(const fs::path& folder) {
     std::string name = (fs::temp_directory_path(error) / "hocket-jobs-XXXXXX").string();
     if (error || ::mkdtemp(name.data()) == nullptr) {
       store->temporary_ = false;  // there is nothing to remove
-      return system_error(name, "make the folder");
+      return system_error("make the folder", name);
     }
     store->folder_ = name;
   } else if (fs::create_directories(folder, error)) {

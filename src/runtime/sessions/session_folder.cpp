@@ -15,6 +15,7 @@
 
 #include "base/durable_file.h"
 #include "base/log.h"
+#include "base/system_error.h"
 
 namespace hocket {
 namespace {
@@ -31,12 +32,6 @@ CREATE TABLE states (
   blob TEXT NOT NULL REFERENCES blobs (name), PRIMARY KEY (session, place)) WITHOUT ROWID;
 CREATE INDEX states_by_blob ON states (blob);
 )"};
-
-Error io_error(const std::filesystem::path& path, std::string_view what) {
-  return Error(ErrorCode::kIo,
-               fmt::format("cannot {} {}: {}", what, path.string(), std::generic_category().message(errno)),
-               "session-dir");
-}
 
 bool is_blob_name(std::string_view name) {
   return name.size() == 32 &&
@@ -84,7 +79,11 @@ Result<void> make_folder(const std::filesystem::path& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return {};
   if (path.has_parent_path()) TRY(make_folder(path.parent_path()));
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return io_error(path, "create");
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    Error error = system_error("create", path);
+    error.param = "session-dir";
+    return error;
+  }
   const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
   TRY(sync_folder(parent));
   return {};
