@@ -160,6 +160,9 @@ int serve_until_signal(const ServeFlags& flags, HostOptions host_options, Server
   if (flags.serves_chat() && host.models().empty() && !music)
     return report_failure(Error(ErrorCode::kNotFound,
                                 fmt::format("{} holds no model that can be served", flags.models_dir), "--models-dir"));
+  // Clients of a socket that somebody else holds wait there; of our own they are told that the model is being loaded.
+  while (!server_options.sockets.empty() && host.state() == ModelHost::State::kLoading)
+    if (signals.wait(milliseconds(20))) return 0;
   auto server = Server::start(std::move(server_options), host, music.get());
   if (!server) {
     const Error& error = server.error();
@@ -221,6 +224,7 @@ int serve(const ServeFlags& flags, const CLI::App& app) {
     return usage_failure("--plan and --list-contexts are about a language model: give -m FILE");
   if (flags.plan) return print_plan(host_options->service);
   if (flags.list_contexts) return print_contexts(host_options->service);
+  server_options->sockets = take_passed_sockets();
   return serve_until_signal(flags, std::move(*host_options), std::move(*server_options));
 }
 

@@ -1,7 +1,9 @@
 #include "cli/service_manager.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
@@ -26,16 +28,34 @@ std::optional<uint64_t> number(const std::string& text) {
   return value;
 }
 
+bool names_this_process(const std::string& pid) {
+  return number(pid) == static_cast<uint64_t>(getpid());
+}
+
 // The manager watches this process, and so often.
 std::optional<Clock::duration> watch_interval() {
   const auto microseconds = number(environment("WATCHDOG_USEC"));
   if (!microseconds || *microseconds == 0) return std::nullopt;
   const std::string pid = environment("WATCHDOG_PID");
-  if (!pid.empty() && number(pid) != static_cast<uint64_t>(getpid())) return std::nullopt;
+  if (!pid.empty() && !names_this_process(pid)) return std::nullopt;
   return std::chrono::microseconds(*microseconds / 2);
 }
 
 }  // namespace
+
+std::vector<int> take_passed_sockets() {
+  constexpr int kFirst = 3;
+  constexpr uint64_t kMost = 1024;
+  std::vector<int> sockets;
+  if (names_this_process(environment("LISTEN_PID"))) {
+    const uint64_t n = std::min(number(environment("LISTEN_FDS")).value_or(0), kMost);
+    for (int socket = kFirst; socket < kFirst + static_cast<int>(n); ++socket) {
+      fcntl(socket, F_SETFD, FD_CLOEXEC);
+      sockets.push_back(socket);
+    }
+  }
+  return sockets;
+}
 
 ServiceManager::ServiceManager() {
   const std::string path = environment("NOTIFY_SOCKET");

@@ -1,4 +1,5 @@
-// cli/service_manager.h: what a service manager such as systemd is told: ready, stopping, still alive.
+// cli/service_manager.h: a service manager such as systemd: the sockets it passes, and what it is told: ready,
+// stopping, still alive.
 //
 //   ServiceManager manager;             // from NOTIFY_SOCKET and WATCHDOG_USEC; without them nothing is sent
 //   manager.tell("READY=1\nSTATUS=answering");
@@ -7,7 +8,7 @@
 // Owns     a datagram socket.
 // Threads  the main thread.
 // Errors   none: a manager that does not listen is logged once and left alone.
-// Source   sd_notify(3) of systemd.
+// Source   sd_notify(3) and sd_listen_fds(3) of systemd.
 #pragma once
 
 #include <sys/socket.h>
@@ -15,10 +16,15 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 
 namespace hocket {
+
+// The listening sockets that this process was started with (LISTEN_FDS, LISTEN_PID), to be taken once; the caller owns
+// them. Usually none.
+std::vector<int> take_passed_sockets();
 
 class ServiceManager {
  public:

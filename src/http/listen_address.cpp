@@ -1,6 +1,8 @@
 #include "http/listen_address.h"
 
 #include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -8,7 +10,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <string_view>
 
 #include "http/origin.h"
 
@@ -36,6 +40,33 @@ Result<void> prepare_unix_path(const std::string& path) {
   close(probe);
   if (struct stat info; refused && stat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode)) unlink(path.c_str());
   return {};
+}
+
+Result<ListenAddress> address_of(int socket) {
+  const auto fault = [socket](std::string_view what) {
+    return Error(ErrorCode::kInvalid, fmt::format("descriptor {} {}", socket, what), "socket");
+  };
+  int listens = 0;
+  socklen_t n_listens = sizeof(listens);
+  if (getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n_listens) != 0 || listens == 0)
+    return fault("is no socket that listens for connections");
+  sockaddr_storage address{};
+  socklen_t n_address = sizeof(address);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &n_address) != 0)
+    return fault(fmt::format("has no address: {}", std::strerror(errno)));
+  if (address.ss_family == AF_UNIX) {
+    const auto* path = reinterpret_cast<const sockaddr_un*>(&address)->sun_path;
+    const std::size_t n_path = n_address - offsetof(sockaddr_un, sun_path);
+    if (n_path == 0 || path[0] == '\0') return fault("listens on a unix socket without a path");
+    return ListenAddress{std::string(path, strnlen(path, n_path)), 0};
+  }
+  char host[NI_MAXHOST];
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), n_address, host, sizeof(host), nullptr, 0,
+                  NI_NUMERICHOST) != 0)
+    return fault("listens on no address of IP");
+  const in_port_t port = address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
+                                                       : reinterpret_cast<const sockaddr_in*>(&address)->sin_port;
+  return ListenAddress{host, ntohs(port)};
 }
 
 Result<void> check_listen_options(const ServerOptions& options) {

@@ -58,6 +58,9 @@ struct ServerOptions {
   // or contains '/' is the path of a unix socket.
   std::vector<std::string> hosts{"127.0.0.1"};
   int port = 8080;  // 0: any free port
+  // Listening sockets that somebody else opened, used in place of hosts and port. They are the server's from then on;
+  // it closes its descriptors but leaves the sockets themselves listening, for those who share them.
+  std::vector<int> sockets;
   std::vector<std::string> api_keys;
   bool insecure = false;                   // allow other machines without a key
   std::vector<std::string> cors_origins;   // exact origins, or "*" for any (never with credentials)

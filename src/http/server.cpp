@@ -2,9 +2,11 @@
 // that may take is decided by SocketIo, and what is answered by the Router.
 #include "http/server.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <httplib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -154,15 +156,26 @@ class Listener final : public httplib::Server {
     set_handlers();
   }
   ~Listener() override {
-    if (is_unix_path(host_) && bound_port_ >= 0) unlink(host_.c_str());
+    if (adopted_ >= 0)
+      ::close(adopted_);
+    else if (is_unix_path(host_) && bound_port_ >= 0)
+      unlink(host_.c_str());
   }
 
   // port 0: any free one.
   Result<void> bind(int port);
+  // Takes a socket that listens on the host already.
+  void adopt(int socket, int port);
   void run() {
     thread_ = std::thread([this] { listen_after_bind(); });
   }
-  void close_socket() { stop(); }
+  void close_socket() {
+    // stop() shuts the socket down, also for those who share it and will accept what waits in it.
+    if (adopted_ >= 0)
+      svr_sock_ = INVALID_SOCKET;
+    else
+      stop();
+  }
   void join() {
     if (thread_.joinable()) thread_.join();
   }
@@ -180,6 +193,7 @@ class Listener final : public httplib::Server {
   ServerCore& core_;
   const std::string host_;
   int bound_port_ = -1;
+  int adopted_ = -1;
   std::thread thread_;
 };
 
@@ -203,6 +217,15 @@ Result<void> Listener::bind(int port) {
   Error error(ErrorCode::kIo, fmt::format("cannot listen on {} port {}: {}", host_, port, why), "host");
   if (fault == EADDRINUSE) error.reason = "address_in_use";
   return error;
+}
+
+void Listener::adopt(int socket, int port) {
+  // Nothing wakes the thread that waits on a socket which stays open, so it looks up now and then; and it never waits
+  // in accept() for a connection that another process took.
+  set_idle_interval(std::chrono::milliseconds(100));
+  fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
+  svr_sock_ = adopted_ = socket;
+  bound_port_ = port;
 }
 
 std::string Listener::url() const {
@@ -383,6 +406,7 @@ class HttpServer final : public Server {
 
  private:
   Result<void> bind_all();
+  Result<void> adopt_all();
 
   ServerCore core_;
   std::vector<std::unique_ptr<Listener>> listeners_;
@@ -407,10 +431,21 @@ Result<void> HttpServer::bind_all() {
   return {};
 }
 
+Result<void> HttpServer::adopt_all() {
+  for (const int socket : core_.options.sockets) {
+    TRY_ASSIGN(const ListenAddress address, address_of(socket));
+    listeners_.push_back(std::make_unique<Listener>(core_, address.host));
+    listeners_.back()->adopt(socket, address.port);
+  }
+  return {};
+}
+
 Result<void> HttpServer::listen() {
-  auto bound = bind_all();
+  const bool passed = !core_.options.sockets.empty();
+  auto bound = passed ? adopt_all() : bind_all();
   // A port that was free on the first address may be taken on the next: with port 0 another will do.
-  for (int i = 0; !bound && core_.options.port == 0 && bound.error().reason == "address_in_use" && i < 10; ++i)
+  for (int i = 0; !bound && !passed && core_.options.port == 0 && bound.error().reason == "address_in_use" && i < 10;
+       ++i)
     bound = bind_all();
   TRY(bound);
   for (auto& listener : listeners_) listener->run();
@@ -436,6 +471,13 @@ void HttpServer::stop(std::chrono::milliseconds drain) {
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, ModelHost& host, MusicService* music) {
+  if (!options.sockets.empty()) {
+    options.hosts.clear();
+    for (const int socket : options.sockets) {
+      TRY_ASSIGN(ListenAddress address, address_of(socket));
+      options.hosts.push_back(std::move(address.host));
+    }
+  }
   TRY(check_listen_options(options));
   const bool loopback = listens_locally(options);
   TRY_ASSIGN(ServerFiles files, ServerFiles::open(options));

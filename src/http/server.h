@@ -6,10 +6,12 @@
 //
 // A thread a connection, so that streams and slow clients never keep a health or control call waiting.
 //
-// Owns     listening sockets, connection threads. Borrows the services, which must outlive it.
+// Owns     listening sockets, the passed ones too, and connection threads. Borrows the services, which must outlive it.
 // Threads  every method from any thread.
-// Errors   start(): kInvalid for an address that other machines reach without a key (param "host") or for options that
-//          do not fit together, kIo when an address cannot be bound or a certificate, key or metrics log not opened.
+// Errors   start(): kInvalid for an address that other machines reach without a key (param "host"), for passed sockets
+// that do
+//          not listen (param "socket") or for options that do not fit together, kIo when an address cannot be bound or
+//          a certificate, key or metrics log not opened.
 // Cost     an idle connection is a sleeping thread.
 #pragma once
 

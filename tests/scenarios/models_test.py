@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import threading
 import time
 import urllib.error
@@ -181,26 +180,3 @@ def test_a_budget_of_memory_is_kept(own_server, folder):
     assert (caught.value.code, error["code"], error["param"]) == (503, "out_of_memory", "model")
     assert "--memory-budget" in error["message"]
     assert server.stop() == 0
-
-
-def test_a_service_manager_is_told(own_server, tmp_path, monkeypatch):
-    path = str(tmp_path / "notify")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.bind(path)
-        manager.settimeout(30)
-        monkeypatch.setenv("NOTIFY_SOCKET", path)
-        monkeypatch.setenv("WATCHDOG_USEC", "400000")
-        server = own_server(*TINY, model=str(DATA / "qwen3.gguf"))
-
-        def next_with(word):
-            while True:
-                message = manager.recv(4096).decode()
-                if word in message.split("\n"):
-                    return message
-
-        assert "STATUS=" in next_with("READY=1")
-        for _ in range(3):
-            next_with("WATCHDOG=1")
-        server.process.terminate()
-        next_with("STOPPING=1")
-        assert server.process.wait(30) == 0
