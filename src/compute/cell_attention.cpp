@@ -66,15 +66,16 @@ bool CellAttentions::can_attend(const ggml_tensor* q, const ggml_tensor* k, cons
 }
 
 ggml_tensor* CellAttentions::attend(ggml_context* context, const KernelTable& kernels, ggml_tensor* q, ggml_tensor* k,
-                                    ggml_tensor* v, ggml_tensor* mask, ggml_tensor* sinks, float scale,
-                                    ggml_tensor* order) {
+                                    ggml_tensor* v, ggml_tensor* mask, const CellAttentionOptions& options) {
+  ggml_tensor *const sinks = options.sinks, *const order = options.order;
   CHECK(can_attend(q, k, v) && mask->type == GGML_TYPE_F16 && mask->nb[0] == sizeof(uint16_t));
   CHECK(k->ne[0] == q->ne[0] && k->ne[1] == v->ne[1] && k->ne[2] == v->ne[2] && q->ne[2] % k->ne[2] == 0);
   CHECK(mask->ne[0] == k->ne[1] && mask->ne[1] == q->ne[1]);
   CHECK(!order || (order->type == GGML_TYPE_I32 && order->ne[0] == k->ne[1]));
   Attention& attention = attentions_.emplace_back();
   attention.kernels = &kernels;
-  attention.scale = scale;
+  attention.scale = options.scale;
+  attention.softcap = options.softcap;
   attention.has_sinks = sinks != nullptr;
   attention.has_order = order != nullptr;
   ggml_tensor* args[6] = {q, k, v, mask};
@@ -108,6 +109,7 @@ void CellAttentions::run(ggml_tensor* dst, int, int nth, void* data) {
     rows.k = head_of(k, kv_head);
     rows.v = head_of(v, kv_head);
     rows.scale = attention.scale;
+    rows.softcap = attention.softcap;
     const int64_t n_scratch = attention_scratch(k->ne[0], v->ne[0], n_kv), n_most = padded_cells(n_kv);
     rows.scratch = scratch_of_thread(n_scratch + n_most + kAttentionRows * n_most / 2);
     auto* const cells = reinterpret_cast<int32_t*>(rows.scratch + n_scratch);

@@ -121,12 +121,11 @@ Tensor StepGraph::latent_rows(std::size_t layer, Tensor rows) {
 
 Tensor StepGraph::attend_flash(Tensor q, Tensor k, Tensor v, const AttendOptions& options) {
   // [head_dim_v, n_head, n_queries]
-  if (options_.kernels && options.softcap == 0.0f && options.mask->type == GGML_TYPE_F16 &&
-      CellAttentions::can_attend(q, k, v)) {
+  if (options_.kernels && options.mask->type == GGML_TYPE_F16 && CellAttentions::can_attend(q, k, v)) {
     // Without the order of the positions, that of the cells shows in the last bits.
     works_by_rows_ = works_by_rows_ && options.order != nullptr;
-    Tensor out = graph_.cell_attentions().attend(context(), *options_.kernels, q, k, v, options.mask, options.sinks,
-                                                 options.scale, options.order);
+    Tensor out = graph_.cell_attentions().attend(context(), *options_.kernels, q, k, v, options.mask,
+                                                 {options.scale, options.softcap, options.sinks, options.order});
     return ggml_reshape_2d(context(), out, out->ne[0] * out->ne[1], out->ne[2]);
   }
   works_by_rows_ = false;

@@ -20,6 +20,7 @@ struct Shape {
   int64_t dim_k, dim_v, n_head, n_kv_head, n_kv, n_queries;
   ggml_type cells;
   bool sinks = false;
+  float softcap = 0;
 };
 
 struct Values {
@@ -69,8 +70,8 @@ std::vector<float> attend(const KernelTable& kernels, const Shape& s, const Valu
   Tensor sinks = s.sinks ? graph.input(GGML_TYPE_F32, {s.n_head}, "sinks") : nullptr;
   Tensor order = cells_in_order.empty() ? nullptr : graph.input(GGML_TYPE_I32, {s.n_kv}, "order");
   const auto heads_last = [&](Tensor t) { return ggml_permute(c, t, 0, 2, 1, 3); };
-  Tensor out = graph.cell_attentions().attend(c, kernels, heads_last(q), heads_last(k), heads_last(v), mask, sinks,
-                                              1.0f / std::sqrt(static_cast<float>(s.dim_k)), order);
+  Tensor out = graph.cell_attentions().attend(c, kernels, heads_last(q), heads_last(k), heads_last(v), mask,
+                                              {1.0f / std::sqrt(static_cast<float>(s.dim_k)), s.softcap, sinks, order});
   std::vector<ggml_fp16_t> halves;
   for (int64_t i = first * s.n_kv; i < (first + n) * s.n_kv; ++i)
     halves.push_back(x.seen[static_cast<std::size_t>(i)] ? 0 : 0xFC00);
@@ -97,8 +98,10 @@ std::vector<double> twin(const Shape& s, const Values& x) {
         for (int64_t d = 0; d < s.dim_k; ++d)
           dot += static_cast<double>(x.q[static_cast<std::size_t>((t * s.n_head + h) * s.dim_k + d)]) *
                  x.k[static_cast<std::size_t>((i * s.n_kv_head + kv_head) * s.dim_k + d)];
-        score[static_cast<std::size_t>(i)] = dot / std::sqrt(static_cast<double>(s.dim_k));
-        most = std::max(most, score[static_cast<std::size_t>(i)]);
+        double& here = score[static_cast<std::size_t>(i)];
+        here = dot / std::sqrt(static_cast<double>(s.dim_k));
+        if (s.softcap != 0) here = s.softcap * std::tanh(here / s.softcap);
+        most = std::max(most, here);
       }
       double total = s.sinks ? std::exp(x.sinks[static_cast<std::size_t>(h)] - most) : 0;
       for (double& value : score) total += value = std::exp(value - most);
@@ -118,7 +121,9 @@ const std::vector<Shape>& shapes() {
                                       {128, 128, 4, 4, 200, 40, GGML_TYPE_F16},
                                       {24, 20, 8, 1, 33, 5, GGML_TYPE_F32, true},
                                       {72, 40, 40, 1, 100, 3, GGML_TYPE_BF16},
-                                      {16, 16, 1, 1, 7, 1, GGML_TYPE_F16}};
+                                      {16, 16, 1, 1, 7, 1, GGML_TYPE_F16},
+                                      {64, 64, 6, 2, 80, 9, GGML_TYPE_F16, false, 2.0f},
+                                      {48, 32, 4, 4, 70, 5, GGML_TYPE_F32, true, 0.3f}};
   return all;
 }
 

@@ -1,5 +1,5 @@
 // compute/kernels/attention.h: softmax(scale · q·kᵀ + mask) · v for rows of queries that read the same head of the
-// cache.
+// cache; with a softcap the scores are softcap · tanh(scale · q·kᵀ / softcap) before the mask.
 //
 // Scores are taken of all cells first, then their largest, then the sums over cells, one after the other in the order
 // in which they are listed. A masked cell adds exactly nothing, so that a row's bits depend on the cells that it sees
@@ -37,6 +37,7 @@ struct AttentionRows {
   float* out[kAttentionRows];            // [v.dim]
   const float* sink[kAttentionRows];     // a score without a value, or nullptr
   float scale;
+  float softcap;   // 0: none
   float* scratch;  // attention_scratch() floats, aligned to 64 bytes
 };
 

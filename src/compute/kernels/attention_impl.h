@@ -155,10 +155,27 @@ void add_values_seen(const float* p, const float* v, int64_t padded, int64_t n_c
   }
 }
 
+// Products into softcap · tanh(scale · product / softcap).
+template <typename V>
+void cap(const AttentionRows& t, int64_t n, float* scores) {
+  const V factor = V::splat(t.scale / t.softcap);
+  for (int64_t c = 0; c < n; c += 16) {
+    const V x = V::mul(V::load(scores + c), factor);
+    float in[16], e[16];  // e^(−2|x|)
+    V::store(in, x);
+    V::store(e, exp_of<V>(V::mul(V::max(x, V::mul(x, V::splat(-1.0f))), V::splat(-2.0f))));
+    for (int i = 0; i < 16; ++i) {
+      const float capped = t.softcap * ((1.0f - e[i]) / (1.0f + e[i]));
+      scores[c + i] = in[i] < 0 ? -capped : in[i] >= 0 ? capped : in[i];
+    }
+  }
+}
+
 // Scores of a row into their exponentials; returns the largest score.
 template <typename V>
 float soften(const AttentionRows& t, int64_t row, int64_t n, float* scores) {
-  const V scale = V::splat(t.scale);
+  if (t.softcap != 0.0f) cap<V>(t, n, scores);
+  const V scale = V::splat(t.softcap != 0.0f ? 1.0f : t.scale);
   V most = V::splat(-__builtin_inff());
   for (int64_t c = 0; c < n; c += 16) {
     const V added = V::load_half(t.mask[row] + c);
