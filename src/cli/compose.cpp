@@ -14,7 +14,17 @@ struct ComposeFlags {
   int variations = 0;
   int64_t lm_seed = -1;
   bool exact_duration = false;
+  bool plan = false;
 };
+
+int print_plan(const MusicOptions& options, const std::vector<MusicRequest>& requests) {
+  const auto plan = plan_compose(options, requests);
+  if (!plan) return report_failure(plan.error());
+  const auto mib = [](std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  fmt::print("weights  {:>10.1f} MiB\ncache    {:>10.1f} MiB\ncompute  {:>10.1f} MiB\ntotal    {:>10.1f} MiB\n",
+             mib(plan->weight_bytes), mib(plan->cache_bytes), mib(plan->compute_bytes), mib(plan->total_bytes()));
+  return 0;
+}
 
 int compose(const CLI::App& app, const ComposeFlags& flags) {
   auto requests = requests_of(app, flags.music);
@@ -25,6 +35,7 @@ int compose(const CLI::App& app, const ComposeFlags& flags) {
     if (app.count("--lm-seed") > 0) request.lm_seed = flags.lm_seed;
     if (app.count("--exact-duration") > 0) request.lm_exact_duration = flags.exact_duration;
   }
+  if (flags.plan) return print_plan(flags.music.options, *requests);
   Result<std::vector<MusicRequest>> composed = std::vector<MusicRequest>();
   {
     MusicWork work(flags.music.quiet);
@@ -63,6 +74,7 @@ Command add_compose(CLI::App& root) {
                 "write exactly the audio codes of the duration; else the model ends by itself, usually close");
   app->add_option("--lm-seed", flags->lm_seed, "seed of the language model (default: random)")
       ->check(CLI::Range(0.0, 4294967295.0));
+  app->add_flag("--plan", flags->plan, "print the memory that this would take, and write nothing");
   add_planner_flags(*app, flags->music);
   add_music_run_flags(*app, flags->music);
   return {app, [app, flags] { return compose(*app, *flags); }};

@@ -27,12 +27,6 @@ Result<std::unique_ptr<MusicEngine>> MusicEngine::create(const MusicRunOptions& 
   return engine;
 }
 
-Result<std::shared_ptr<void>> MusicEngine::ask(std::string_view what, uint64_t n_bytes,
-                                               const CancelToken& cancel) const {
-  if (!options_.room) return std::shared_ptr<void>();
-  return options_.room(what, n_bytes, cancel);
-}
-
 template <class DryRun>
 Result<std::shared_ptr<void>> MusicEngine::room_for(std::string_view what, const DryRun& dry_run,
                                                     const CancelToken& cancel) const {
@@ -43,18 +37,21 @@ Result<std::shared_ptr<void>> MusicEngine::room_for(std::string_view what, const
   TRY(dry_run(measured, residency));
   uint64_t most = 0;
   for (const NetworkMemory& network : measured.meter->networks()) most = std::max(most, network.total_bytes());
-  return ask(what, most, cancel);
+  return options_.room(what, most, cancel);
+}
+
+Result<MemoryPlan> MusicEngine::plan_planner(const std::string& path, const PlannerSize& size) const {
+  TRY_ASSIGN(const auto declared, PlannerModel::declare(path, planner_options()));
+  TRY_ASSIGN(const ComposeSize tokens, size(declared->tokenizer()));
+  // Requests that have all codes already load the model and ask nothing of it.
+  return declared->plan(std::max<std::size_t>(1, tokens.n_seqs), std::max<std::size_t>(1, tokens.n_tokens));
 }
 
 Result<std::shared_ptr<void>> MusicEngine::room_for_planner(const std::string& path, const PlannerSize& size,
                                                             const CancelToken& cancel) const {
   if (!options_.room) return std::shared_ptr<void>();
-  TRY_ASSIGN(const auto declared, PlannerModel::declare(path, planner_options()));
-  TRY_ASSIGN(const ComposeSize tokens, size(declared->tokenizer()));
-  // Requests that have all codes already load the model and ask nothing of it.
-  const MemoryPlan plan =
-      declared->plan(std::max<std::size_t>(1, tokens.n_seqs), std::max<std::size_t>(1, tokens.n_tokens));
-  return ask("the language model of music", plan.total_bytes(), cancel);
+  TRY_ASSIGN(const MemoryPlan plan, plan_planner(path, size));
+  return options_.room("the language model of music", plan.total_bytes(), cancel);
 }
 
 Result<std::shared_ptr<const PlannerModel>> MusicEngine::planner(const std::string& path) const {
@@ -71,15 +68,19 @@ Result<std::vector<MusicRequest>> MusicEngine::compose(const std::string& lm, co
   return hocket::compose(*model, requests, progress, cancel);
 }
 
+Result<MemoryPlan> MusicEngine::plan_compose(const std::string& lm, const std::vector<MusicRequest>& requests) const {
+  return plan_planner(lm, [&](const MusicTokenizer& t) { return compose_size(t, requests); });
+}
+
 Result<std::vector<SynthTrack>> MusicEngine::synth(const SynthPaths& paths, SynthJob job,
                                                    const MusicProgressFunction& progress,
                                                    const CancelToken& cancel) const {
-  job.tiling = tiling();
   std::shared_ptr<void> room;
   if (options_.room) {
-    TRY_ASSIGN(const SynthMemory memory, SynthPipeline::plan_memory(paths, compute_, job, cancel));
-    TRY_ASSIGN(room, ask("the song", memory.total_bytes(models_->policy()), cancel));
+    TRY_ASSIGN(const SynthMemory memory, plan_synth(paths, job, cancel));
+    TRY_ASSIGN(room, options_.room("the song", memory.total_bytes(models_->policy()), cancel));
   }
+  job.tiling = tiling();
   TRY_ASSIGN(const auto pipeline, SynthPipeline::open(paths, compute_, models_));
   return pipeline->run(job, progress, cancel);
 }

@@ -41,6 +41,8 @@ class MusicEngine {
 
   Result<std::vector<MusicRequest>> compose(const std::string& lm, const std::vector<MusicRequest>& requests,
                                             const MusicProgressFunction& progress, const CancelToken& cancel) const;
+  // What compose() would take.
+  Result<MemoryPlan> plan_compose(const std::string& lm, const std::vector<MusicRequest>& requests) const;
   // The job's tiling is that of the options.
   Result<std::vector<SynthTrack>> synth(const SynthPaths& paths, SynthJob job, const MusicProgressFunction& progress,
                                         const CancelToken& cancel) const;
@@ -67,9 +69,9 @@ class MusicEngine {
   template <class DryRun>
   Result<std::shared_ptr<void>> room_for(std::string_view what, const DryRun& dry_run, const CancelToken& cancel) const;
   using PlannerSize = std::function<Result<ComposeSize>(const MusicTokenizer&)>;
+  Result<MemoryPlan> plan_planner(const std::string& path, const PlannerSize& size) const;
   Result<std::shared_ptr<void>> room_for_planner(const std::string& path, const PlannerSize& size,
                                                  const CancelToken& cancel) const;
-  Result<std::shared_ptr<void>> ask(std::string_view what, uint64_t n_bytes, const CancelToken& cancel) const;
   PlannerOptions planner_options() const { return {options_.device, options_.max_seq, options_.n_threads}; }
   Tiling tiling() const { return {options_.vae_chunk_frames, options_.vae_overlap_frames}; }
 

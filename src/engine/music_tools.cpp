@@ -117,6 +117,12 @@ Result<std::vector<MusicRequest>> compose_requests(const MusicOptions& options,
   return engine->compose(files.lm, requests, progress, cancel);
 }
 
+Result<MemoryPlan> plan_compose(const MusicOptions& options, const std::vector<MusicRequest>& requests) {
+  TRY_ASSIGN(const MusicFiles files, find_music_files(options.files, {.lm = true}));
+  TRY_ASSIGN(const auto engine, engine_for(options));
+  return engine->plan_compose(files.lm, requests);
+}
+
 Result<void> save_request(const std::string& path, const MusicRequest& request) {
   const std::string text = music_request_json(request) + "\n";
   return write_file(path, std::as_bytes(std::span(text)));

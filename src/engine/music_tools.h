@@ -50,6 +50,9 @@ Result<std::vector<MusicRequest>> compose_requests(const MusicOptions& options,
                                                    const std::vector<MusicRequest>& requests,
                                                    const MusicProgressFunction& progress, const CancelToken& cancel);
 
+// What compose_requests() would take.
+Result<MemoryPlan> plan_compose(const MusicOptions& options, const std::vector<MusicRequest>& requests);
+
 // A request as a JSON file.
 Result<void> save_request(const std::string& path, const MusicRequest& request);
 

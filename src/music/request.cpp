@@ -46,6 +46,7 @@ void visit_fields(Request& r, const Visit& visit) {
   visit("lm_seed", r.lm_seed, !kAlways, !kNotEmpty);
   visit("use_cot_caption", r.use_cot_caption, !kAlways, !kNotEmpty);
   visit("lm_exact_duration", r.lm_exact_duration, !kAlways, !kNotEmpty);
+  visit("lm_force_think", r.lm_force_think, !kAlways, !kNotEmpty);
   visit("inference_steps", r.inference_steps, !kAlways, !kNotEmpty);
   visit("guidance_scale", r.guidance_scale, !kAlways, !kNotEmpty);
   visit("shift", r.shift, !kAlways, !kNotEmpty);

@@ -32,6 +32,7 @@ struct MusicRequest {
   int64_t lm_seed = -1;
   bool use_cot_caption = true;
   bool lm_exact_duration = false;  // as many codes as `duration` asks for, not as many as the model likes
+  bool lm_force_think = false;     // metadata begin with the "<think>" of the training, as other tools never write it
   int inference_steps = 0;
   float guidance_scale = 0, shift = 0, dcw_scaler = 0, dcw_high_scaler = 0;
   std::string dcw_mode = "low", solver = "euler";

@@ -216,7 +216,7 @@ TEST(Music, PropsServeBothKindsOfClients) {
   EXPECT_EQ(props["cli"]["max_batch"], 4);
   EXPECT_EQ(props["presets"]["turbo"]["inference_steps"], 8);
   EXPECT_EQ(props["default"]["stork_substeps"], 10);
-  EXPECT_EQ(props["default"].size(), 45U);  // the 44 of other tools, and lm_exact_duration
+  EXPECT_EQ(props["default"].size(), 46U);  // the 44 of other tools, lm_exact_duration and lm_force_think
   EXPECT_EQ(props["music"]["synth"], true);
   EXPECT_EQ(s.bare("/props/refresh").status, 200);
   EXPECT_EQ(s.music.n_scans, 1);

@@ -194,6 +194,29 @@ TEST(Compose, WritesAsManyCodesAsTheDurationAsksFor) {
   }
 }
 
+TEST(Compose, ThinksFirstWhereThatIsAsked) {
+  const Golden golden("lm-phase2-sampled-guided");
+  MusicRequest asked = request(golden.params()["request"]);
+  asked.lm_mode = "format";  // no codes
+  asked.bpm = 0;
+  asked.lm_temperature = 2;
+  const MusicTokenizer& tokenizer = planner().tokenizer();
+  int n_changed = 0;
+  for (asked.lm_seed = 1; asked.lm_seed <= 4; ++asked.lm_seed) {
+    MusicRequest thinking = asked;
+    thinking.lm_force_think = true;
+    EXPECT_EQ(value_or_fail(compose_size(tokenizer, {thinking})).n_tokens,
+              value_or_fail(compose_size(tokenizer, {asked})).n_tokens + 2);
+    ComposeTrace with, without;
+    ASSERT_TRUE(compose(planner(), {asked}, {}, CancelToken(), &without).ok());
+    ASSERT_TRUE(compose(planner(), {thinking}, {}, CancelToken(), &with).ok());
+    // The machine begins at the first field in any case.
+    EXPECT_TRUE(tokenizer.decode(with.metadata_tokens.at(0)).starts_with("bpm:"));
+    n_changed += with.metadata_tokens != without.metadata_tokens ? 1 : 0;
+  }
+  EXPECT_GT(n_changed, 0) << "the model did not see that it thinks";
+}
+
 TEST(Compose, VariationsOfABatchEqualTheirSingleRuns) {
   const Golden golden("lm-phase2-sampled-guided");
   MusicRequest asked = request(golden.params()["request"]);

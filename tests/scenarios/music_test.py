@@ -85,6 +85,10 @@ def test_the_memory_is_planned_without_making_a_song(tmp_path):
     assert [line.split("  ")[0] for line in plan.splitlines()][1:5] == [
         "text encoder", "condition encoder", "transformer", "VAE decoder"]
     assert "most, with one network at a time" in plan and not list(tmp_path.glob("planned*"))
+    planner = ok("compose", "--models", MODELS, "--caption", "x", "--duration", "2", "--plan")
+    rows = [line.split() for line in planner.splitlines()]
+    assert [row[0] for row in rows] == ["weights", "cache", "compute", "total"]
+    assert float(rows[3][1]) == pytest.approx(sum(float(row[1]) for row in rows[:3]), abs=0.2)
 
 
 def test_what_is_wrong_is_named(tmp_path):

@@ -47,8 +47,13 @@ std::vector<Variation> expand(const std::vector<MusicRequest>& requests) {
   return variations;
 }
 
-Result<TokenIds> metadata_prompt(const MusicTokenizer& tokenizer, const MusicRequest& request,
-                                 const ComposePlan& plan) {
+// The prompt that metadata follow, and the one that guidance pushes away from, empty without guidance.
+struct MetadataPrompts {
+  TokenIds prompt, unconditional;
+};
+
+Result<TokenIds> bare_metadata_prompt(const MusicTokenizer& tokenizer, const MusicRequest& request,
+                                      const ComposePlan& plan) {
   switch (plan.prompt) {
     case ComposePlan::Prompt::kInspire:
       return inspire_prompt(tokenizer, request.caption, request.lyrics);
@@ -58,6 +63,20 @@ Result<TokenIds> metadata_prompt(const MusicTokenizer& tokenizer, const MusicReq
       break;
   }
   return fill_prompt(tokenizer, request.caption, request.lyrics);
+}
+
+Result<MetadataPrompts> metadata_prompts(const MusicTokenizer& tokenizer, const MusicRequest& request,
+                                         const ComposePlan& plan) {
+  MetadataPrompts prompts;
+  TRY_ASSIGN(prompts.prompt, bare_metadata_prompt(tokenizer, request, plan));
+  if (plan.guidance > 1) {
+    TRY_ASSIGN(prompts.unconditional, fill_unconditional_prompt(tokenizer, request.lm_negative_prompt, request.lyrics));
+  }
+  for (TokenIds* prompt : {&prompts.prompt, &prompts.unconditional}) {
+    if (!request.lm_force_think || prompt->empty()) continue;
+    TRY_ASSIGN(*prompt, with_thinking(tokenizer, std::move(*prompt)));
+  }
+  return prompts;
 }
 
 // Runs one group of variations that share guidance and go on alike.
@@ -103,12 +122,9 @@ Result<void> run_metadata(const PlannerModel& planner, std::vector<Variation*> g
   std::vector<MetadataMachine> machines;
   for (const Variation* variation : group) {
     const MusicRequest& asked = variation->asked;
-    TRY_ASSIGN(TokenIds prompt, metadata_prompt(tokenizer, asked, plan));
-    prompts.conditional.push_back(std::move(prompt));
-    if (plan.guidance > 1) {
-      TRY_ASSIGN(TokenIds without, fill_unconditional_prompt(tokenizer, asked.lm_negative_prompt, asked.lyrics));
-      prompts.unconditional.push_back(std::move(without));
-    }
+    TRY_ASSIGN(MetadataPrompts own, metadata_prompts(tokenizer, asked, plan));
+    prompts.conditional.push_back(std::move(own.prompt));
+    if (plan.guidance > 1) prompts.unconditional.push_back(std::move(own.unconditional));
     draws.emplace_back(static_cast<uint32_t>(asked.lm_seed));
     TRY_ASSIGN(MetadataMachine machine,
                MetadataMachine::start(planner.shared_rules(), ForcedMetadata::of(asked, plan.skip_caption)));
@@ -271,13 +287,9 @@ Result<ComposeSize> compose_size(const MusicTokenizer& tokenizer, const std::vec
     std::size_t n_thought = 0;  // that the model may add to the prompt of the codes
     if (plan.metadata) {
       n_thought = kMostMetadataTokens;
-      TRY_ASSIGN(const TokenIds prompt, metadata_prompt(tokenizer, asked, plan));
-      add(metadata, prompt, n_thought);
-      if (plan.guidance > 1) {
-        TRY_ASSIGN(const TokenIds without,
-                   fill_unconditional_prompt(tokenizer, asked.lm_negative_prompt, asked.lyrics));
-        add(metadata, without, n_thought);
-      }
+      TRY_ASSIGN(const MetadataPrompts prompts, metadata_prompts(tokenizer, asked, plan));
+      add(metadata, prompts.prompt, n_thought);
+      if (plan.guidance > 1) add(metadata, prompts.unconditional, n_thought);
     }
     if (plan.codes) {
       const float seconds = asked.duration > 0 || !plan.metadata ? asked.duration : kLongestSeconds;

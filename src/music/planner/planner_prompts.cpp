@@ -110,6 +110,12 @@ Result<TokenIds> format_prompt(const MusicTokenizer& tokenizer, const std::strin
   return Prompt(tokenizer).system(kFormat).user(caption_and_lyrics(caption, lyrics)).assistant().done();
 }
 
+Result<TokenIds> with_thinking(const MusicTokenizer& tokenizer, TokenIds prompt) {
+  TRY_ASSIGN(const TokenIds opening, Prompt(tokenizer).id(kThink).text("\n").done());
+  prompt.insert(prompt.end(), opening.begin(), opening.end());
+  return prompt;
+}
+
 Result<TokenIds> codes_prompt(const MusicTokenizer& tokenizer, const MusicRequest& request) {
   return Prompt(tokenizer)
       .system(kGenerate)

@@ -26,6 +26,8 @@ Result<TokenIds> fill_unconditional_prompt(const MusicTokenizer& tokenizer, cons
 Result<TokenIds> inspire_prompt(const MusicTokenizer& tokenizer, const std::string& caption, const std::string& lyrics);
 // Caption and lyrics to be put in form.
 Result<TokenIds> format_prompt(const MusicTokenizer& tokenizer, const std::string& caption, const std::string& lyrics);
+// A prompt for metadata after which the model thinks already: "<think>\n", as it was trained.
+Result<TokenIds> with_thinking(const MusicTokenizer& tokenizer, TokenIds prompt);
 // Audio codes wanted, metadata as if the model had thought them.
 Result<TokenIds> codes_prompt(const MusicTokenizer& tokenizer, const MusicRequest& request);
 Result<TokenIds> codes_unconditional_prompt(const MusicTokenizer& tokenizer, const std::string& negative);
