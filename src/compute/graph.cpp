@@ -41,8 +41,20 @@ void Graph::compute(Tensor tensor) {
 }
 
 Tensor matmul(Graph& graph, Tensor weight, Tensor x) {
+  return matmul_from(graph, weight, x, 0);
+}
+
+static_assert(kFirstOutStep % kGroupRows == 0);
+
+Tensor matmul_from(Graph& graph, Tensor weight, Tensor x, int64_t first_out) {
+  CHECK(first_out >= 0 && first_out < weight->ne[1] && first_out % kFirstOutStep == 0);
   if (const PackedMatrix* matrix = packed_matrix(weight))
-    return graph.packed_products().product(graph.context(), weight, *matrix, x);
+    return graph.packed_products().product(graph.context(), weight, *matrix, x, first_out);
+  if (first_out > 0) {
+    CHECK(ggml_is_matrix(weight));
+    weight = ggml_view_2d(graph.context(), weight, weight->ne[0], weight->ne[1] - first_out, weight->nb[1],
+                          static_cast<std::size_t>(first_out) * weight->nb[1]);
+  }
   return ggml_mul_mat(graph.context(), weight, x);
 }
 

@@ -54,6 +54,11 @@ class Graph {
 // packed matrices (packed_matrix.h) have our own kernels, the rest ggml's.
 Tensor matmul(Graph& graph, Tensor weight, Tensor x);
 
+// The same with the weight's outputs from first_out on: → [n_out − first_out, n_tokens, …]. first_out must be a
+// multiple of kFirstOutStep and less than n_out. The values are those of matmul(), bit by bit with packed matrices.
+Tensor matmul_from(Graph& graph, Tensor weight, Tensor x, int64_t first_out);
+constexpr int64_t kFirstOutStep = 16;
+
 // weights [n_in, n_out, n_expert], x [n_in, 1 or n_used, n_tokens], ids I32 [n_used, n_tokens] → [n_out, n_used,
 // n_tokens]. A token's ids must differ.
 Tensor matmul_experts(Graph& graph, Tensor weights, Tensor x, Tensor ids);

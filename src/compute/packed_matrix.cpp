@@ -31,6 +31,13 @@ std::byte* PackedMatrix::group(int64_t expert, int64_t i) const {
   return data + group_size() * static_cast<std::size_t>(expert * n_groups() + i);
 }
 
+PackedMatrix PackedMatrix::from_row(int64_t row) const {
+  PackedMatrix part = *this;
+  part.n_out -= row;
+  if (data) part.data = group(0, row / kGroupRows);  // one that is only declared has none
+  return part;
+}
+
 void PackedMatrix::pack_groups(const std::byte* rows, int64_t first, int64_t end) const {
   const std::size_t row_size = ggml_row_size(ggml_type_of(format), n_in);
   for (int64_t i = first; i < end; ++i) {

@@ -31,6 +31,9 @@ struct PackedMatrix {
   std::size_t size() const;
   std::byte* group(int64_t expert, int64_t i) const;
 
+  // Its rows from `row` on, a multiple of kGroupRows; not of experts.
+  PackedMatrix from_row(int64_t row) const;
+
   // Packs groups [first, end) of all experts' groups; `rows` are all rows of the tensor as the file has them.
   void pack_groups(const std::byte* rows, int64_t first, int64_t end) const;
 };

@@ -68,12 +68,12 @@ void multiply_group(const PackedMatrix& m, int64_t expert, int64_t group, const 
 // ---- building
 
 ggml_tensor* PackedProducts::product(ggml_context* context, ggml_tensor* weight, const PackedMatrix& matrix,
-                                     ggml_tensor* x) {
+                                     ggml_tensor* x, int64_t first_out) {
   CHECK(x->ne[0] == matrix.n_in && matrix.n_expert == 1);
   ggml_tensor* args[] = {rounded(context, matrix, x, nullptr), weight};
-  Product& product = products_.emplace_back();
-  product.matrix = &matrix;
-  return ggml_custom_4d(context, GGML_TYPE_F32, matrix.n_out, x->ne[1], x->ne[2], x->ne[3], args, 2, multiply,
+  Product& product = products_.emplace_back(matrix);
+  if (first_out > 0) product.matrix = matrix.from_row(first_out);
+  return ggml_custom_4d(context, GGML_TYPE_F32, product.matrix.n_out, x->ne[1], x->ne[2], x->ne[3], args, 2, multiply,
                         GGML_N_TASKS_MAX, &product);
 }
 
@@ -82,8 +82,7 @@ ggml_tensor* PackedProducts::expert_product(ggml_context* context, ggml_tensor* 
   CHECK(x->ne[0] == matrix.n_in && (x->ne[1] == 1 || x->ne[1] == ids->ne[0]) && x->ne[2] == ids->ne[1]);
   ggml_tensor* sorting = sorted(context, matrix, ids);
   ggml_tensor* args[] = {rounded(context, matrix, x, sorting), sorting, weight};
-  Product& product = products_.emplace_back();
-  product.matrix = &matrix;
+  Product& product = products_.emplace_back(matrix);
   return ggml_custom_4d(context, GGML_TYPE_F32, matrix.n_out, ids->ne[0], ids->ne[1], 1, args, 3, multiply_experts,
                         GGML_N_TASKS_MAX, &product);
 }
@@ -157,7 +156,7 @@ void PackedProducts::round_columns(ggml_tensor* dst, int, int nth, void* data) {
 
 void PackedProducts::multiply(ggml_tensor* dst, int, int nth, void* data) {
   auto& product = *static_cast<Product*>(data);
-  const PackedMatrix& m = *product.matrix;
+  const PackedMatrix& m = product.matrix;
   const auto* panels = static_cast<const std::byte*>(dst->src[0]->data);
   const int64_t n = n_columns(dst), bytes = column_bytes(form_of(layout_of(m.format)), m.n_in);
   const int64_t n_panels = (n + kPanelColumns - 1) / kPanelColumns, n_groups = m.n_groups();
@@ -251,7 +250,7 @@ void PackedProducts::round_sorted(ggml_tensor* dst, int, int nth, void* data) {
 
 void PackedProducts::multiply_experts(ggml_tensor* dst, int, int nth, void* data) {
   auto& product = *static_cast<Product*>(data);
-  const PackedMatrix& m = *product.matrix;
+  const PackedMatrix& m = product.matrix;
   const auto* panels = static_cast<const std::byte*>(dst->src[0]->data);
   const int64_t bytes = column_bytes(form_of(layout_of(m.format)), m.n_in), n_groups = m.n_groups();
   const Sorting sorting(dst->src[1], n_columns(dst));

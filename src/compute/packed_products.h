@@ -24,15 +24,17 @@ namespace hocket {
 
 class PackedProducts {
  public:
-  // As matmul(), matmul_experts() and rows() of graph.h; `weight` stands for `matrix`.
-  ggml_tensor* product(ggml_context* context, ggml_tensor* weight, const PackedMatrix& matrix, ggml_tensor* x);
+  // As matmul_from(), matmul_experts() and rows() of graph.h; `weight` stands for `matrix`.
+  ggml_tensor* product(ggml_context* context, ggml_tensor* weight, const PackedMatrix& matrix, ggml_tensor* x,
+                       int64_t first_out);
   ggml_tensor* expert_product(ggml_context* context, ggml_tensor* weight, const PackedMatrix& matrix, ggml_tensor* x,
                               ggml_tensor* ids);
   ggml_tensor* rows(ggml_context* context, ggml_tensor* weight, const PackedMatrix& matrix, ggml_tensor* ids);
 
  private:
   struct Product {
-    const PackedMatrix* matrix;
+    explicit Product(const PackedMatrix& whole) : matrix(whole) {}
+    PackedMatrix matrix;  // of a plain product the part that is wanted
     WorkQueue queue;
   };
   struct Rounding {

@@ -29,7 +29,7 @@ Head Head::make(WeightSet& weights, const HParams& hp, const FrameSpec& frame) {
 
 Tensor Head::run(StepGraph& g, Tensor x) const {
   ggml_context* c = g.context();
-  Tensor logits = output.run(g, x);
+  Tensor logits = output.run(g, x, g.shape().first_logit);
   if (logit_scale != 1.0f) logits = ggml_scale(c, logits, logit_scale);
   if (softcap == 0.0f) return logits;
   return ggml_scale(c, ggml_tanh(c, ggml_scale(c, logits, 1.0f / softcap)), softcap);

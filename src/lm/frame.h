@@ -27,7 +27,7 @@ struct Head {
 
   // `output`, or the embedding's table when the file has none.
   static Head make(WeightSet& weights, const HParams& hp, const FrameSpec& frame);
-  // x [n_embd, n] after the final norm → [n_vocab, n].
+  // x [n_embd, n] after the final norm → [n_vocab − first_logit of the step's shape, n].
   Tensor run(StepGraph& g, Tensor x) const;
 };
 

@@ -82,6 +82,8 @@ class LmRunner {
   // Row i of the last step's outputs, in batch order: [n_vocab] logits or [n_embd] hidden. Valid until the next step.
   virtual std::span<const float> output(std::size_t i) const = 0;
   virtual std::size_t n_outputs() const = 0;
+  // The caller will not look at the logits of tokens below this one: they may be −∞ from now on, and cost nothing then.
+  virtual void skip_logits_below(int32_t) {}
   // After kLogitsAndHidden: the state after the final norm of token i of the batch, [n_embd].
   virtual std::span<const float> hidden(std::size_t i) const;
 

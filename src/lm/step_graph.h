@@ -38,6 +38,7 @@ struct StepShape {
   std::vector<std::size_t> n_kv;  // per pool of the cache
   std::vector<LaneShape> lanes;   // empty when no layer is recurrent
   StepOutput output = StepOutput::kLogits;
+  int64_t first_logit = 0;  // the token from which on the head computes logits
   bool operator==(const StepShape&) const = default;
 };
 
@@ -89,8 +90,8 @@ class StepGraph {
   Tensor mask(std::size_t pool) const { return pools_[pool].mask; }                // F16 [n_kv, n_tokens]
   Tensor cell_order(std::size_t pool) const { return pools_[pool].order; }         // I32 [n_kv]: cells by position
   Tensor output_mask(std::size_t pool) const { return pools_[pool].output_mask; }  // F16 [n_kv, n_outputs], or nullptr
-  Tensor result() const { return result_; }                                        // [n_vocab or n_embd, n_outputs]
-  Tensor hidden() const { return hidden_; }                                        // [n_embd, n_tokens], or nullptr
+  Tensor result() const { return result_; }  // [n_vocab − first_logit or n_embd, n_outputs]
+  Tensor hidden() const { return hidden_; }  // [n_embd, n_tokens], or nullptr
   // Whether attention and recurrence so far give a row the same bits whatever else is in the step.
   bool works_by_rows() const { return works_by_rows_; }
   void set_result(Tensor result);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "base/check.h"
@@ -199,7 +200,9 @@ Result<void> StepRunner::step_from(std::span<const float> activations, std::span
   for (const PlacedToken& token : placement.kv.tokens)
     if (static_cast<std::size_t>(token.position) >= options_.n_ctx)
       return Error(ErrorCode::kBusy, fmt::format("the context of {} tokens is full", options_.n_ctx), "ctx-size");
-  TRY(prepare_graph(step_shape(placement, batch.size(), rows.size(), output)));
+  StepShape shape = step_shape(placement, batch.size(), rows.size(), output);
+  if (output == StepOutput::kLogits || output == StepOutput::kLogitsAndHidden) shape.first_logit = first_logit_;
+  TRY(prepare_graph(shape));
   fill_inputs(*graph_, *memory_, placement, {tokens, ordered, rows});
   TRY(executor_->run(graph_->graph(), cancel));
 
@@ -208,21 +211,31 @@ Result<void> StepRunner::step_from(std::span<const float> activations, std::span
   std::vector<uint32_t> result_rows = rows;  // as they are when nothing was trimmed
   if (graph_->output_rows()) std::iota(result_rows.begin(), result_rows.end(), 0u);
   result_rows.resize(n_wanted);
-  results_.read(graph_->result(), result_rows);
+  results_.read(graph_->result(), result_rows, static_cast<std::size_t>(shape.first_logit));
   hidden_.values.clear();
   if (graph_->hidden()) hidden_.read(graph_->hidden(), place_of);
   return {};
 }
 
-void StepRunner::RowsBack::read(Tensor tensor, std::span<const uint32_t> order) {
-  width = static_cast<std::size_t>(tensor->ne[0]);
+void StepRunner::skip_logits_below(int32_t token) {
+  CHECK(token >= 0 && static_cast<std::size_t>(token) < model_.n_vocab());
+  first_logit_ = token / kFirstOutStep * kFirstOutStep;
+}
+
+void StepRunner::RowsBack::read(Tensor tensor, std::span<const uint32_t> order, std::size_t n_skipped) {
+  const auto n = static_cast<std::size_t>(tensor->ne[0]);
+  width = n_skipped + n;
   values.resize(order.size() * width);
-  if (std::is_sorted(order.begin(), order.end()) && (order.empty() || order.back() + 1 == order.size())) {
+  if (n_skipped == 0 && std::is_sorted(order.begin(), order.end()) &&
+      (order.empty() || order.back() + 1 == order.size())) {
     ggml_backend_tensor_get(tensor, values.data(), 0, values.size() * sizeof(float));
     return;
   }
-  for (std::size_t i = 0; i < order.size(); ++i)
-    ggml_backend_tensor_get(tensor, values.data() + i * width, order[i] * tensor->nb[1], width * sizeof(float));
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    float* row = values.data() + i * width;
+    std::fill_n(row, n_skipped, -std::numeric_limits<float>::infinity());
+    ggml_backend_tensor_get(tensor, row + n_skipped, order[i] * tensor->nb[1], n * sizeof(float));
+  }
 }
 
 std::span<const float> StepRunner::output(std::size_t i) const {

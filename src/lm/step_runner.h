@@ -30,6 +30,7 @@ class StepRunner final : public LmRunner {
                          const CancelToken& cancel) override;
   std::span<const float> output(std::size_t i) const override;
   std::size_t n_outputs() const override { return n_outputs_; }
+  void skip_logits_below(int32_t token) override;
   std::span<const float> hidden(std::size_t i) const override;
   SequenceMemory& memory() override { return *memory_; }
   const LanguageModel& model() const override { return model_; }
@@ -41,8 +42,8 @@ class StepRunner final : public LmRunner {
   struct RowsBack {
     std::vector<float> values;
     std::size_t width = 0;
-    // Row i of the result is row order[i] of the tensor.
-    void read(Tensor tensor, std::span<const uint32_t> order);
+    // Row i of the result is row order[i] of the tensor, after n_skipped values of −∞.
+    void read(Tensor tensor, std::span<const uint32_t> order, std::size_t n_skipped = 0);
     std::span<const float> row(std::size_t i) const { return std::span(values).subspan(i * width, width); }
   };
 
@@ -61,6 +62,7 @@ class StepRunner final : public LmRunner {
   std::unique_ptr<StepGraph> graph_;  // allocated in executor_
   RowsBack results_, hidden_;
   std::size_t n_outputs_ = 0;
+  int64_t first_logit_ = 0;
   bool rows_independent_ = false;
 };
 

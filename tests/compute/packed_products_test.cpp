@@ -83,6 +83,30 @@ TEST(PackedProducts, AreTheSameOnEveryNumberOfThreadsAndInEveryBatch) {
   }
 }
 
+TEST(PackedProducts, FromAnOutputOnAreThoseOfTheWhole) {
+  std::mt19937 random(16);
+  const int64_t n_in = 256, n_out = 50, n = 5;
+  const std::vector<float> x = random_floats(random, static_cast<std::size_t>(n_in * n));
+  for (const PackedFormat format : {PackedFormat::kQ4_K, PackedFormat::kF32}) {
+    SCOPED_TRACE(format_name(format));
+    Weight w(format, n_in, n_out, 1, random);
+    const auto get = [&](int64_t first) {
+      Graph graph(64);
+      Tensor input = graph.input(GGML_TYPE_F32, {n_in, n}, "x");
+      Tensor out = matmul_from(graph, w.tensor, input, first);
+      EXPECT_EQ(out->ne[0], n_out - first);
+      return run(graph, out, 2, [&] { set(input, x.data()); });
+    };
+    const std::vector<float> whole = get(0);
+    for (const int64_t first : {16, 32, 48}) {
+      std::vector<float> expected;
+      for (int64_t c = 0; c < n; ++c)
+        expected.insert(expected.end(), whole.begin() + c * n_out + first, whole.begin() + (c + 1) * n_out);
+      EXPECT_EQ(get(first), expected) << "from " << first;
+    }
+  }
+}
+
 TEST(PackedProducts, ShareWhatTheyReadAlike) {
   std::mt19937 random(12);
   Weight a(PackedFormat::kQ4_0, 64, 32, 1, random), b(PackedFormat::kQ4_0, 64, 48, 1, random),

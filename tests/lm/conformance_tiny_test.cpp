@@ -4,6 +4,8 @@
 // rounding_bound(). Where the very same graph runs on the same data the bits must be equal.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "lm/language_model.h"
 #include "lm/runner.h"
 #include "support/numbers.h"
@@ -96,6 +98,26 @@ TEST_P(Conformance, EveryRowEqualsTheLastRowOfItsPrefix) {
     const auto expected = feed(*one, 0, std::span(tokens).first(n), 64);
     EXPECT_LE(nmse(all->output(n - 1), expected), rounding_) << "row " << n - 1;
   }
+}
+
+TEST_P(Conformance, LogitsThatNobodyReadsAreLeftOut) {
+  const std::vector<BatchToken> batch{{5, 0, true}, {9, 0, false}, {3, 0, true}};
+  auto whole = runner(), part = runner();
+  ASSERT_TRUE(whole->step(batch).ok());
+  part->skip_logits_below(kTinyVocab - 20);
+  ASSERT_TRUE(part->step(batch).ok());
+  ASSERT_EQ(part->n_outputs(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(part->output(i).size(), whole->output(i).size());
+    EXPECT_EQ(part->output(i)[0], -std::numeric_limits<float>::infinity());
+    EXPECT_LE(nmse(part->output(i).last(20), whole->output(i).last(20)), rounding_) << "row " << i;
+  }
+  // The memory is that of a whole step, and all logits come back.
+  part->skip_logits_below(0);
+  ASSERT_TRUE(whole->step(batch).ok());
+  ASSERT_TRUE(part->step(batch).ok());
+  EXPECT_EQ(std::vector(part->output(1).begin(), part->output(1).end()),
+            std::vector(whole->output(1).begin(), whole->output(1).end()));
 }
 
 TEST_P(Conformance, BatchOfTwoEqualsEachAlone) {

@@ -11,11 +11,13 @@ Linear Linear::make(WeightSet& weights, const std::string& name, int64_t n_in, i
   return linear;
 }
 
-Tensor Linear::run(StepGraph& g, Tensor x) const {
-  Tensor y = matmul(g.graph(), weight, x);
+Tensor Linear::run(StepGraph& g, Tensor x, int64_t first_out) const {
+  Tensor y = matmul_from(g.graph(), weight, x, first_out);
   if (f32_sums) ggml_prec_set_acc(y, GGML_PREC_F32);
   if (scale) y = ggml_mul(g.context(), y, scale);
-  return bias ? ggml_add(g.context(), y, bias) : y;
+  if (!bias) return y;
+  Tensor b = ggml_view_1d(g.context(), bias, y->ne[0], static_cast<std::size_t>(first_out) * bias->nb[0]);
+  return ggml_add(g.context(), y, b);
 }
 
 }  // namespace hocket

@@ -18,8 +18,8 @@ struct Linear {
 
   // Takes `name`.weight, `name`.scale where the file has it and, as asked, `name`.bias.
   static Linear make(WeightSet& weights, const std::string& name, int64_t n_in, int64_t n_out, Bias bias = Bias::kNone);
-  // x [n_in, n_tokens] → [n_out, n_tokens].
-  Tensor run(StepGraph& g, Tensor x) const;
+  // x [n_in, n_tokens] → [n_out − first_out, n_tokens]; first_out as in matmul_from().
+  Tensor run(StepGraph& g, Tensor x, int64_t first_out = 0) const;
 };
 
 }  // namespace hocket

@@ -183,6 +183,7 @@ Result<void> run_codes(const PlannerModel& planner, std::vector<Variation*> grou
     expected = std::max(expected, codes_of(*variation));
   }
   prompts.max_steps = expected + kSpareCodes;
+  prompts.first_token = kTurnEnd;  // the codes come after it
   const std::size_t n_vocab = planner.model().n_vocab();
   const std::size_t n_codes = std::min<std::size_t>(kAudioCodeIds, n_vocab - kFirstAudioCode);
   std::vector<bool> begun(group.size(), false);

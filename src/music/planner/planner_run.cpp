@@ -29,6 +29,8 @@ Result<std::unique_ptr<PlannerRun>> PlannerRun::start(const PlannerModel& planne
     }
   const std::size_t n_seqs = run->n_ * (run->guided_ ? 2 : 1);
   TRY_ASSIGN(run->runner_, LmRunner::create(planner.model(), planner.runner_options(n_seqs, n_tokens)));
+  run->first_token_ = static_cast<std::size_t>(prompts.first_token);
+  run->runner_->skip_logits_below(prompts.first_token);
 
   TRY(run->prefill_all(prompts.conditional, 0, run->logits_, cancel));
   if (run->guided_) {
@@ -58,7 +60,8 @@ Result<void> PlannerRun::prefill_all(const std::vector<TokenIds>& prompts, std::
 
 void PlannerRun::combine(std::size_t i, std::span<const float> unconditional) {
   std::vector<float>& row = logits_[i];
-  for (std::size_t k = 0; k < row.size(); ++k) row[k] = unconditional[k] + guidance_ * (row[k] - unconditional[k]);
+  for (std::size_t k = first_token_; k < row.size(); ++k)
+    row[k] = unconditional[k] + guidance_ * (row[k] - unconditional[k]);
 }
 
 Result<void> PlannerRun::step(std::span<const Next> next, const CancelToken& cancel) {

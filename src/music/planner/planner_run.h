@@ -26,6 +26,7 @@ struct PlannerPrompts {
   std::vector<TokenIds> unconditional;  // as many, or none without guidance
   float guidance = 1;
   std::size_t max_steps = 0;  // tokens of each answer
+  TokenId first_token = 0;    // the logits of those below are not needed and may be −∞
 };
 
 class PlannerRun {
@@ -53,6 +54,7 @@ class PlannerRun {
   std::size_t n_ = 0;
   float guidance_ = 1;
   bool guided_ = false;
+  std::size_t first_token_ = 0;
   std::vector<std::vector<float>> logits_;
 };
 
