@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -52,7 +54,8 @@ class ChainSampler final : public Sampler {
       logit += bias.bias;
     }
     for (const TokenId id : tokenizer_->suppressed()) set_.exclude(id);
-    if (params_.ignore_eos) {
+    // Where nothing else may follow, the end is the end.
+    if (params_.ignore_eos && !(constraint && constraint->complete())) {
       for (const TokenId id : tokenizer_->end_of_generation()) set_.exclude(id);
     }
     if (constraint) {
@@ -120,13 +123,19 @@ class ChainSampler final : public Sampler {
     }
   }
 
+  Error nothing_left() const {
+    const bool bans = std::any_of(params_.logit_bias.begin(), params_.logit_bias.end(),
+                                  [](const LogitBias& bias) { return std::isinf(bias.bias); });
+    if (bans || params_.ignore_eos)
+      return Error(ErrorCode::kInvalid, "no token is left to draw: the request bans all that its format allows here",
+                   bans ? "logit_bias" : "ignore_eos");
+    return Error(ErrorCode::kInternal, "no token is left to draw: constraint and model exclude all", "logits");
+  }
+
   Result<TokenId> draw() {
     set_.softmax();
     const std::vector<Candidate>& all = set_.list();
-    if (all.empty()) {
-      return Error(ErrorCode::kInternal, "no token is left to draw from: bans, constraint and model exclude all",
-                   "logits");
-    }
+    if (all.empty()) return nothing_left();
     drawn_ = true;
     double left = random_.uniform();
     const Candidate* last = nullptr;  // where rounding ends when the probabilities sum to a little less than 1

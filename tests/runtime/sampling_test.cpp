@@ -24,11 +24,11 @@ class FixedConstraint final : public TokenConstraint {
     return true;
   }
   Result<void> accept(TokenId) override { return {}; }
-  bool complete() const override { return false; }
+  bool complete() const override { return is_complete; }
   std::unique_ptr<TokenConstraint> clone() const override { return std::make_unique<FixedConstraint>(*this); }
 
   int n_asked = 0;
-  bool fails = false, everything = false;
+  bool fails = false, everything = false, is_complete = false;
 
  private:
   std::set<TokenId> ids_;
@@ -117,6 +117,27 @@ TEST(Sampling, NothingLeftIsAnError) {
     ASSERT_FALSE(id.ok());
     EXPECT_EQ(id.error().code, ErrorCode::kInternal);
   }
+}
+
+TEST(Sampling, BansThatLeaveNothingAreTheRequestsFault) {
+  SamplingParams params = neutral();
+  params.logit_bias = {{7, kMinusInfinity}, {9, kMinusInfinity}};
+  FixedConstraint constraint({7, 9});
+  const auto id = make_sampler(params)->sample(noise(4), &constraint);
+  ASSERT_FALSE(id.ok());
+  EXPECT_EQ(id.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(id.error().param, "logit_bias");
+}
+
+TEST(Sampling, TheEndIsNotIgnoredWhereNothingElseMayFollow) {
+  SamplingParams params = neutral();
+  params.ignore_eos = true;
+  FixedConstraint constraint({fake::kImEnd});
+  const auto banned = make_sampler(params)->sample(noise(4), &constraint);
+  ASSERT_FALSE(banned.ok());
+  EXPECT_EQ(banned.error().param, "ignore_eos");
+  constraint.is_complete = true;
+  EXPECT_EQ(*make_sampler(params)->sample(noise(4), &constraint), fake::kImEnd);
 }
 
 TEST(Sampling, IgnoreEosAndBiasBan) {
