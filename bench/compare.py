@@ -2,11 +2,12 @@
 """Runs `hocket bench` and the peer's `llama-bench` in turns and compares their medians.
 
     bench/compare.py --hocket build/release/hocket --peer build/peer/bin/llama-bench -m FILE.gguf [-p 512] [-n 64]
-                     [-t THREADS] [--rounds 7] [--at-least 0.95] [--json FILE]
+                     [-d 0] [-np 1,8] [-t THREADS] [--rounds 7] [--at-least 0.95] [--json FILE]
 
 A round runs each program once (-r 1) with the same flags; who goes first changes from round to round, so that a machine
 that slows down or speeds up meets both alike. Each round's ratio compares neighbours in time. With --at-least the exit
-status is 1 when the median ratio of any test is lower.
+status is 1 when the median ratio of any test is lower. -d and -np are lists: tokens that are remembered before a test,
+and sequences that generate side by side, which the peer's llama-batched-bench measures (beside llama-bench).
 """
 
 import argparse
@@ -29,8 +30,9 @@ def cpu_model():
     return platform.machine()
 
 
-def label(n_prompt, n_gen):
-    return f"pp{n_prompt}" if n_gen == 0 else f"tg{n_gen}" if n_prompt == 0 else f"pp{n_prompt}+tg{n_gen}"
+def label(n_prompt, n_gen, n_depth=0, n_parallel=1):
+    test = f"pp{n_prompt}" if n_gen == 0 else f"tg{n_gen}"
+    return test + (f" x{n_parallel}" if n_parallel > 1 else "") + (f" @ d{n_depth}" if n_depth else "")
 
 
 def run_once(command):
@@ -40,9 +42,19 @@ def run_once(command):
         sys.exit(f"{' '.join(command)}\nended with {done.returncode}:\n{done.stderr.strip()[-2000:]}")
     try:
         rows = json.loads(done.stdout)
-        return {label(row["n_prompt"], row["n_gen"]): float(row["avg_ts"]) for row in rows}
+        return {label(row["n_prompt"], row["n_gen"], row["n_depth"], row.get("n_parallel", 1)): float(row["avg_ts"])
+                for row in rows}
     except (ValueError, KeyError, TypeError) as error:
         sys.exit(f"{' '.join(command)}\nprinted something other than llama-bench's JSON ({error!r}):\n{done.stdout[:500]}")
+
+
+def run_batched(command, n_gen):
+    """The same from llama-batched-bench: sequences that generate after a prompt of one token."""
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode != 0 or not rows:
+        sys.exit(f"{' '.join(command)}\nended with {done.returncode}:\n{done.stderr.strip()[-2000:]}")
+    return {label(0, n_gen, 0, row["pl"]): float(row["speed_tg"]) for row in rows}
 
 
 def spread(samples, digits=2):
@@ -67,6 +79,8 @@ def main():
     parser.add_argument("-m", "--model", required=True, metavar="FILE")
     parser.add_argument("-p", "--n-prompt", type=int, default=512)
     parser.add_argument("-n", "--n-gen", type=int, default=64)
+    parser.add_argument("-d", "--n-depth", default="0", metavar="LIST")
+    parser.add_argument("-np", "--parallel", default="1", metavar="LIST")
     parser.add_argument("-t", "--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--at-least", type=float, metavar="RATIO")
@@ -75,13 +89,22 @@ def main():
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
 
-    flags = ["-m", options.model, "-p", str(options.n_prompt), "-n", str(options.n_gen), "-t", str(options.threads),
-             "-r", "1", "-o", "json"]
-    commands = {"hocket": [options.hocket, "bench", *flags], "peer": [options.peer, *flags]}
+    flags = ["-m", options.model, "-p", str(options.n_prompt), "-n", str(options.n_gen), "-d", options.n_depth,
+             "-t", str(options.threads), "-r", "1", "-o", "json"]
+    lanes = [n for n in map(int, options.parallel.split(",")) if n > 1]
+    batched = [str(Path(options.peer).with_name("llama-batched-bench")), "-m", options.model, "-npp", "1", "-ntg",
+               str(options.n_gen), "-npl", ",".join(map(str, lanes)), "-c", str((options.n_gen + 8) * max(lanes, default=1)),
+               "-t", str(options.threads), "--output-format", "jsonl"]
+
+    def run(name):
+        if name == "hocket":
+            return run_once([options.hocket, "bench", *flags, "--parallel", options.parallel])
+        return run_once([options.peer, *flags]) | (run_batched(batched, options.n_gen) if lanes else {})
+
     runs = {"hocket": [], "peer": []}
     for number in range(options.rounds):
         for name in ("hocket", "peer") if number % 2 == 0 else ("peer", "hocket"):
-            runs[name].append(run_once(commands[name]))
+            runs[name].append(run(name))
             shown = ", ".join(f"{test} {value:.2f}" for test, value in runs[name][-1].items())
             print(f"round {number + 1}/{options.rounds} {name:6} {shown}", file=sys.stderr, flush=True)
 

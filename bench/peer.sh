@@ -18,7 +18,7 @@ if [[ ! -e $peer/build.ninja ]]; then
     -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF >&2
 fi
 cmake --build "$peer" --parallel "$(build_jobs)" \
-  --target llama-bench llama-server llama-tokenize llama-perplexity >&2
+  --target llama-bench llama-batched-bench llama-server llama-tokenize llama-perplexity >&2
 peer=$(cd "$peer" && pwd)
 
 if (($# == 0)); then

@@ -26,6 +26,7 @@ void print_table_head() {
 void print_table_row(const BenchReport& report, const BenchResult& test) {
   const Spread ts = spread_of(test.samples_ts());
   std::string name = test.n_prompt > 0 ? fmt::format("pp{}", test.n_prompt) : fmt::format("tg{}", test.n_gen);
+  if (test.n_parallel > 1) name += fmt::format(" x{}", test.n_parallel);
   if (test.n_depth > 0) name += fmt::format(" @ d{}", test.n_depth);
   fmt::print("| {} {} | {:.2f} MiB | {:.2f} M | {} | {} | {} | {} | {:.2f} | {:.2f} ± {:.2f} |\n", report.model.arch,
              report.model.quantisation, static_cast<double>(report.model.weight_bytes) / (1 << 20),
@@ -84,6 +85,11 @@ Command add_bench(CLI::App& root) {
   sizes("-p,--n-prompt", bench_options.n_prompt, "prompt lengths, separated by commas; 0 leaves the test out");
   sizes("-n,--n-gen", bench_options.n_gen, "numbers of tokens to generate; 0 leaves the test out");
   sizes("-d,--n-depth", bench_options.n_depth, "tokens that are remembered before each test");
+  app->add_option("--parallel", bench_options.n_parallel,
+                  "sequences that generate side by side, all their tokens counted (short: -np)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   app->add_option("-t,--threads", bench_options.n_threads, "numbers of threads; 0: the physical cores")
       ->delimiter(',')
       ->check(CLI::Range(0, 1024))

@@ -36,17 +36,21 @@ std::vector<TokenId> arbitrary_tokens(std::size_t n, std::size_t n_vocab) {
 
 // Runs one case once; the duration of its timed part.
 Result<double> run_once(LmRunner& runner, const BenchResult& test) {
-  const std::vector<TokenId> tokens = arbitrary_tokens(test.n_depth + test.n_tokens(), runner.model().n_vocab());
+  const std::vector<TokenId> tokens =
+      arbitrary_tokens(test.n_depth + test.n_prompt + test.n_gen, runner.model().n_vocab());
   const std::span<const TokenId> all(tokens);
-  runner.memory().clear(0);
-  if (test.n_depth > 0) TRY(prefill(runner, 0, all.first(test.n_depth), {}, CancelToken()));
+  for (std::size_t seq = 0; seq < runner.options().n_seqs; ++seq) runner.memory().clear(static_cast<SeqId>(seq));
+  for (std::size_t seq = 0; seq < test.n_parallel && test.n_depth > 0; ++seq)
+    TRY(prefill(runner, static_cast<SeqId>(seq), all.first(test.n_depth), {}, CancelToken()));
   const auto start = Clock::now();
   if (test.n_prompt > 0) {
     TRY(prefill(runner, 0, all.first(test.n_depth + test.n_prompt), {}, CancelToken()));
   }
+  std::vector<BatchToken> step(test.n_parallel);
   for (std::size_t i = 0; i < test.n_gen; ++i) {
-    const BatchToken token{tokens[test.n_depth + test.n_prompt + i], 0, true};
-    TRY(runner.step(std::span(&token, 1)));
+    for (std::size_t seq = 0; seq < step.size(); ++seq)
+      step[seq] = {tokens[test.n_depth + test.n_prompt + i], static_cast<SeqId>(seq), true};
+    TRY(runner.step(step));
   }
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
@@ -75,20 +79,26 @@ Spread spread_of(std::vector<double> samples) {
 Result<BenchReport> run_bench(const BenchOptions& options,
                               const std::function<void(const BenchReport&, const BenchResult&)>& on_result) {
   std::vector<BenchResult> cases;
-  std::size_t n_ctx = 1;
+  std::size_t n_ctx = 1, n_seqs = 1;
   for (const std::size_t depth : options.n_depth) {
     for (const std::size_t n : options.n_prompt) {
-      if (n > 0) cases.push_back({n, 0, depth, 0, {}, {}});
+      if (n > 0) cases.push_back({n, 0, depth, 1, 0, {}, {}});
     }
     for (const std::size_t n : options.n_gen) {
-      if (n > 0) cases.push_back({0, n, depth, 0, {}, {}});
+      for (const std::size_t n_parallel : options.n_parallel)
+        if (n > 0) cases.push_back({0, n, depth, std::max<std::size_t>(1, n_parallel), 0, {}, {}});
     }
   }
   if (cases.empty()) return Error(ErrorCode::kInvalid, "there is nothing to measure: all sizes are 0", "n_prompt");
-  for (const BenchResult& test : cases) n_ctx = std::max(n_ctx, test.n_depth + test.n_tokens());
+  for (const BenchResult& test : cases) {
+    n_ctx = std::max(n_ctx, test.n_depth + test.n_prompt + test.n_gen);
+    n_seqs = std::max(n_seqs, test.n_parallel);
+  }
 
   ModelSessionOptions model = options.model;
   model.runner.n_ctx = n_ctx;
+  model.runner.n_seqs = n_seqs;
+  model.runner.n_cells = n_ctx * n_seqs;
   model.runner.n_threads = options.n_threads.empty() ? 0 : options.n_threads.front();
   TRY_ASSIGN(const auto session, ModelSession::open(model));
   BenchReport report;
@@ -147,6 +157,7 @@ Json bench_json(const BenchReport& report) {
     row["n_prompt"] = test.n_prompt;
     row["n_gen"] = test.n_gen;
     row["n_depth"] = test.n_depth;
+    row["n_parallel"] = test.n_parallel;
     row["test_time"] = test.test_time;
     row["avg_ns"] = std::llround(ns.mean);
     row["stddev_ns"] = std::llround(ns.stddev);

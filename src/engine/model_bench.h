@@ -23,18 +23,19 @@ struct BenchOptions {
   std::vector<std::size_t> n_prompt{512};
   std::vector<std::size_t> n_gen{64};
   std::vector<std::size_t> n_depth{0};
-  std::vector<int> n_threads{0};  // 0: the physical cores
+  std::vector<std::size_t> n_parallel{1};  // sequences that generate side by side; prompts are measured alone
+  std::vector<int> n_threads{0};           // 0: the physical cores
   int repetitions = 5;
 };
 
 struct BenchResult {
-  std::size_t n_prompt = 0, n_gen = 0, n_depth = 0;
+  std::size_t n_prompt = 0, n_gen = 0, n_depth = 0, n_parallel = 1;
   int n_threads = 0;
   std::string test_time;           // start, ISO 8601 UTC
   std::vector<double> samples_ns;  // duration of each run
 
-  std::size_t n_tokens() const { return n_prompt + n_gen; }
-  std::vector<double> samples_ts() const;  // tokens per second of each run
+  std::size_t n_tokens() const { return n_prompt + n_gen * n_parallel; }  // of all sequences
+  std::vector<double> samples_ts() const;                                 // tokens per second of each run
 };
 
 struct Spread {

@@ -256,6 +256,11 @@ def test_bench_json():
         assert row["n_threads"] == 2
         assert len(row["samples_ns"]) == len(row["samples_ts"]) == 2
         assert row["avg_ts"] > 0 and row["median_ts"] > 0
+    lanes = run("bench", MODEL, "-p", "0", "-n", "8", "-np", "1,4", "-d", "20", "-r", "1", "-o", "json")
+    alone, together = json.loads(lanes.stdout)
+    assert [alone["n_parallel"], together["n_parallel"], together["n_depth"]] == [1, 4, 20]
+    for row, n in ((alone, 1), (together, 4)):
+        assert row["avg_ts"] == pytest.approx(8 * n * 1e9 / row["samples_ns"][0], rel=1e-3)
     table = run("bench", MODEL, "-p", "16", "-n", "0", "-r", "1")
     assert "pp16" in table.stdout
     csv = run("bench", MODEL, "-p", "16", "-n", "0", "-r", "1", "-o", "csv")
