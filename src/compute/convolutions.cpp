@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 #include "base/check.h"
 #include "compute/kernels/kernel_table.h"
@@ -12,8 +13,11 @@ namespace {
 
 // Panels that stay in the second-level cache while the weights pass by.
 constexpr int64_t kStripFloats = (768 << 10) / sizeof(float);
+// Weights that stay in the first-level cache while the panels pass by.
+constexpr int64_t kChunkInputs = (16 << 10) / (2 * kConvolutionRows * sizeof(float));
 // Runs a thread, so that one which is held up leaves the rest to the others.
 constexpr int64_t kRunsPerThread = 8;
+constexpr int64_t kGroupsAtOnce = 2;
 constexpr int64_t kSnakeRows = 64;
 
 const float* row_of(const ggml_tensor* x, int64_t i) {
@@ -36,16 +40,47 @@ Panel panel_at(const ConvolutionShape& s, int64_t p) {
   return {first, std::min(kConvolutionColumns, left)};
 }
 
-// The columns that a panel's outputs read, transposed: out[k · stride + c].
+// The columns that a panel's outputs read.
 void fill(const ConvolutionShape& s, const ggml_tensor* x, const Panel& panel, int64_t stride, float* out) {
-  for (int64_t c = 0; c < panel.width + s.n_taps - 1; ++c) {
+  for (int64_t c = 0; c < panel.width + s.n_taps - 1; ++c, out += stride) {
     const int64_t column = panel.first + s.first + c * s.dilation;
-    if (column < 0 || column >= x->ne[1]) {
-      for (int64_t k = 0; k < s.n_in; ++k) out[k * stride + c] = 0.0f;
-      continue;
+    if (column < 0 || column >= x->ne[1])
+      std::fill_n(out, s.n_in, 0.0f);
+    else
+      std::copy_n(row_of(x, column), s.n_in, out);
+  }
+}
+
+// Calls f(panel, its c-th column, column of the result) for panels [first, end).
+template <class F>
+void for_columns(const ConvolutionShape& s, int64_t first, int64_t end, const F& f) {
+  for (int64_t p = first; p < end; ++p) {
+    const Panel panel = panel_at(s, p);
+    for (int64_t c = 0; c < panel.width; ++c) f(p, c, panel.first + c * s.dilation);
+  }
+}
+
+// What a column of the tiles of some groups holds before the products, and where it goes after them.
+void begin_column(const float* start, const float* added, int64_t n_rows, float* to) {
+  for (int64_t row = 0; row < n_rows; row += kConvolutionRows, to += kConvolutionTile) {
+    float sums[kConvolutionRows];
+    std::memcpy(sums, start + row, sizeof(sums));
+    if (added && n_rows - row >= kConvolutionRows) {
+      for (int64_t r = 0; r < kConvolutionRows; ++r) sums[r] += added[row + r];
+    } else if (added) {
+      for (int64_t r = 0; r < n_rows - row; ++r) sums[r] += added[row + r];
     }
-    const float* from = row_of(x, column);
-    for (int64_t k = 0; k < s.n_in; ++k) out[k * stride + c] = from[k];
+    std::memcpy(to, sums, sizeof(sums));
+  }
+}
+
+void copy_column(const float* from, int64_t n_rows, float* to) {
+  for (int64_t row = 0; row < n_rows; row += kConvolutionRows, from += kConvolutionTile) {
+    if (n_rows - row >= kConvolutionRows) {
+      std::memcpy(to + row, from, kConvolutionRows * sizeof(float));
+    } else {
+      for (int64_t r = 0; r < n_rows - row; ++r) to[row + r] = from[r];
+    }
   }
 }
 
@@ -79,7 +114,8 @@ void Convolutions::run_convolution(ggml_tensor* dst, int, int nth, void* data) {
   const ggml_tensor* added = operation.with_added ? dst->src[operation.with_bias ? 3 : 2] : nullptr;
   auto* out = static_cast<float*>(dst->data);
 
-  const int64_t stride = kConvolutionColumns + s.n_taps - 1, panel_floats = s.n_in * stride;
+  // A line more than the columns have, so that they do not fall on the same lines of the cache.
+  const int64_t stride = s.n_in + 16, panel_floats = (kConvolutionColumns + s.n_taps - 1) * stride;
   const int64_t block = kConvolutionColumns * s.dilation;
   const int64_t n_panels = (s.n + block - 1) / block * s.dilation;
   const int64_t n_runs_wanted = kRunsPerThread * WorkQueue::n_threads(nth);
@@ -90,23 +126,34 @@ void Convolutions::run_convolution(ggml_tensor* dst, int, int nth, void* data) {
 
   operation.queue.run((n_panels + each - 1) / each, s.n * s.n_out * s.n_in * s.n_taps, nth, [&](int64_t run) {
     const int64_t first = run * each, end = std::min(n_panels, first + each);
-    float* const panels = scratch_of_thread(each * panel_floats);
+    constexpr int64_t kTiles = kGroupsAtOnce * kConvolutionTile;  // of a panel
+    float* const tiles = scratch_of_thread(each * (kTiles + panel_floats));
+    float* const panels = tiles + each * kTiles;
     for (int64_t p = first; p < end; ++p) fill(s, x, panel_at(s, p), stride, panels + (p - first) * panel_floats);
-    for (int64_t group = 0; group < n_groups; ++group) {
-      const int64_t row = group * kConvolutionRows, n_rows = std::min(kConvolutionRows, s.n_out - row);
-      for (int64_t p = first; p < end; ++p) {
-        const Panel panel = panel_at(s, p);
-        alignas(64) float tile[kConvolutionColumns * kConvolutionRows] = {};
-        for (int64_t c = 0; c < panel.width; ++c) {
-          const float* more = added ? row_of(added, panel.first + c * s.dilation) + row : nullptr;
-          for (int64_t r = 0; r < n_rows; ++r)
-            tile[c * kConvolutionRows + r] = (bias ? bias[row + r] : 0.0f) + (more ? more[r] : 0.0f);
+    for (int64_t group = 0; group < n_groups; group += kGroupsAtOnce) {
+      const int64_t end_group = std::min(n_groups, group + kGroupsAtOnce);
+      const int64_t row = group * kConvolutionRows, n_rows = std::min(end_group * kConvolutionRows, s.n_out) - row;
+      float start[kGroupsAtOnce * kConvolutionRows] = {};
+      if (bias) std::copy_n(bias + row, n_rows, start);
+      for_columns(s, first, end, [&](int64_t p, int64_t c, int64_t column) {
+        begin_column(start, added ? row_of(added, column) + row : nullptr, n_rows,
+                     tiles + (p - first) * kTiles + c * kConvolutionRows);
+      });
+      // Chunk after chunk of the weights for all panels: whole taps, or parts of one, in the order of the chain.
+      const int64_t n_taps_each = std::max<int64_t>(1, kChunkInputs / s.n_in),
+                    n_in_each = std::min(s.n_in, kChunkInputs);
+      for (int64_t tap = 0; tap < s.n_taps; tap += n_taps_each)
+        for (int64_t in = 0; in < s.n_in; in += n_in_each) {
+          const float* chunk = weights + group * group_floats + (tap * s.n_in + in) * kConvolutionRows;
+          for (int64_t p = first; p < end; ++p)
+            operation.kernels->convolve({chunk, group_floats, end_group - group,
+                                         panels + (p - first) * panel_floats + tap * stride + in,
+                                         std::min(n_in_each, s.n_in - in), std::min(n_taps_each, s.n_taps - tap),
+                                         stride, panel_at(s, p).width, tiles + (p - first) * kTiles});
         }
-        operation.kernels->convolve({weights + group * group_floats, panels + (p - first) * panel_floats, s.n_in,
-                                     s.n_taps, stride, panel.width, tile});
-        for (int64_t c = 0; c < panel.width; ++c)
-          std::copy_n(tile + c * kConvolutionRows, n_rows, out + (panel.first + c * s.dilation) * s.n_out + row);
-      }
+      for_columns(s, first, end, [&](int64_t p, int64_t c, int64_t column) {
+        copy_column(tiles + (p - first) * kTiles + c * kConvolutionRows, n_rows, out + column * s.n_out + row);
+      });
     }
   });
 }

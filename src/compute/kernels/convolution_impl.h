@@ -9,32 +9,49 @@
 namespace hocket {
 namespace {
 
-template <typename V, int kCols>
-void convolve_columns(const ConvolutionTile& t, int64_t first) {
-  V sums[kCols];
-  float* out = t.out + first * kConvolutionRows;
-  for (int c = 0; c < kCols; ++c) sums[c] = V::load(out + c * kConvolutionRows);
-  const float* weights = t.weights;
+// Columns [first, first + kCols) of kGroups groups from `group` on.
+template <typename V, int kCols, int kGroups>
+void convolve_columns(const ConvolutionTile& t, int64_t group, int64_t first) {
+  V sums[kGroups * kCols];
+  float* out = t.out + group * kConvolutionTile + first * kConvolutionRows;
+  for (int g = 0; g < kGroups; ++g)
+    for (int c = 0; c < kCols; ++c) sums[g * kCols + c] = V::load(out + g * kConvolutionTile + c * kConvolutionRows);
+  const float* weights = t.weights + group * t.group_stride;
   for (int64_t tap = 0; tap < t.n_taps; ++tap) {
-    const float* x = t.panel + first + tap;
-    for (int64_t k = 0; k < t.n_in; ++k, weights += kConvolutionRows, x += t.panel_stride) {
-      const V w = V::load(weights);
-      for (int c = 0; c < kCols; ++c) sums[c] = V::fma(w, V::splat(x[c]), sums[c]);
+    // A pointer for every third column: the other two are its neighbours by one and two strides.
+    const float* x[(kCols + 2) / 3];
+    for (int i = 0; i < (kCols + 2) / 3; ++i) x[i] = t.panel + (first + tap + 3 * i) * t.panel_stride;
+    for (int64_t k = 0; k < t.n_in; ++k, weights += kConvolutionRows) {
+      V w[kGroups];
+      for (int g = 0; g < kGroups; ++g) w[g] = V::load(weights + g * t.group_stride);
+      for (int c = 0; c < kCols; ++c) {
+        const V value = V::splat(x[c / 3][c % 3 * t.panel_stride + k]);
+        for (int g = 0; g < kGroups; ++g) sums[g * kCols + c] = V::fma(w[g], value, sums[g * kCols + c]);
+      }
     }
   }
-  for (int c = 0; c < kCols; ++c) V::store(out + c * kConvolutionRows, sums[c]);
+  for (int g = 0; g < kGroups; ++g)
+    for (int c = 0; c < kCols; ++c) V::store(out + g * kConvolutionTile + c * kConvolutionRows, sums[g * kCols + c]);
 }
 
-template <typename V>
-void convolve(const ConvolutionTile& t) {
+template <typename V, int kGroups>
+void convolve_groups(const ConvolutionTile& t, int64_t group) {
   int64_t column = 0;
   const auto tiles = [&]<int kCols>() {
-    for (; column + kCols <= t.width; column += kCols) convolve_columns<V, kCols>(t, column);
+    for (; column + kCols <= t.width; column += kCols) convolve_columns<V, kCols, kGroups>(t, group, column);
   };
   if constexpr (V::kWide) tiles.template operator()<12>();
   tiles.template operator()<6>();
   tiles.template operator()<3>();
   tiles.template operator()<1>();
+}
+
+template <typename V>
+void convolve(const ConvolutionTile& t) {
+  int64_t group = 0;
+  if constexpr (V::kWide)
+    for (; group + 2 <= t.n_groups; group += 2) convolve_groups<V, 2>(t, group);
+  for (; group < t.n_groups; ++group) convolve_groups<V, 1>(t, group);
 }
 
 template <typename V>
