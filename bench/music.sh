@@ -36,5 +36,23 @@ fi
 "$programs/bench/peak" --cpu-time -t "$threads"
 "$programs/bench/music_bench" "$models" --seconds "$seconds" -t "$threads"
 "$programs/bench/peak" --cpu-time -t "$threads"
-"$programs/hocket" synth --models "$models" --caption "calm piano, soft rain" --lyrics "[Instrumental]" --seed 1 \
-  --duration "$seconds" -t "$threads" -o "$models/song.wav"
+
+# Then the program as its user has it, with what it said it would take and what it took.
+took() {
+  python - "$@" <<'PYTHON'
+import resource, subprocess, sys, time
+began = time.monotonic()
+status = subprocess.run(sys.argv[1:]).returncode
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(f"{sys.argv[2]}: {time.monotonic() - began:.1f} s, {used.ru_utime + used.ru_stime:.1f} s of processor time, "
+      f"{used.ru_maxrss / 1024:.0f} MiB resident at most")
+sys.exit(status)
+PYTHON
+}
+request=$models/request.json
+printf '{"caption": "calm piano, soft rain", "lyrics": "[Instrumental]", "bpm": 90, "keyscale": "A minor",
+  "timesignature": "4", "duration": %s, "lm_exact_duration": true, "seed": 1, "lm_seed": 1}\n' "$seconds" >"$request"
+"$programs/hocket" compose --models "$models" -r "$request" -t "$threads" --plan
+took "$programs/hocket" compose --models "$models" -r "$request" -t "$threads" -q -o "$models/composed.json"
+"$programs/hocket" synth --models "$models" -r "$models/composed.json" -t "$threads" --plan
+took "$programs/hocket" synth --models "$models" -r "$models/composed.json" -t "$threads" -q -o "$models/song.wav"

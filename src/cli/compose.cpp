@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/music_flags.h"
+#include "engine/process_usage.h"
 
 namespace hocket {
 namespace {
@@ -20,9 +22,11 @@ struct ComposeFlags {
 int print_plan(const MusicOptions& options, const std::vector<MusicRequest>& requests) {
   const auto plan = plan_compose(options, requests);
   if (!plan) return report_failure(plan.error());
-  const auto mib = [](std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
-  fmt::print("weights  {:>10.1f} MiB\ncache    {:>10.1f} MiB\ncompute  {:>10.1f} MiB\ntotal    {:>10.1f} MiB\n",
-             mib(plan->weight_bytes), mib(plan->cache_bytes), mib(plan->compute_bytes), mib(plan->total_bytes()));
+  const std::size_t program = process_usage().rss_bytes;
+  for (const auto& [what, n_bytes] : {std::pair("weights", plan->weight_bytes), std::pair("cache", plan->cache_bytes),
+                                      std::pair("compute", plan->compute_bytes), std::pair("program", program),
+                                      std::pair("total", program + plan->total_bytes())})
+    fmt::print("{:<8} {:>10.1f} MiB\n", what, static_cast<double>(n_bytes) / (1 << 20));
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/model_flags.h"
 #include "cli/music_flags.h"
+#include "engine/process_usage.h"
 
 namespace hocket {
 namespace {
@@ -36,11 +37,14 @@ int print_plan(const MusicOptions& options, const SynthFilesJob& job) {
   for (const NetworkMemory& network : memory->networks)
     fmt::print("{:<18} {:>10.1f} MiB {:>10.1f} MiB {:>10.1f} MiB\n", network.network, mib(network.weight_bytes),
                mib(network.compute_bytes), mib(network.total_bytes()));
+  // The program itself with what it read of the files to plan: tokenizers, lists of tensors.
+  const uint64_t program = process_usage().rss_bytes;
+  fmt::print("{:<48} {:>10.1f} MiB\n", "program", mib(program));
   fmt::print("{:<48} {:>10.1f} MiB\n", "sound", mib(memory->sound_bytes));
   fmt::print("{:<48} {:>10.1f} MiB\n", "most, with one network at a time",
-             mib(memory->total_bytes(ResidencyPolicy::kStrict)));
+             mib(program + memory->total_bytes(ResidencyPolicy::kStrict)));
   fmt::print("{:<48} {:>10.1f} MiB\n", "most, with all of them kept (--keep-music-models)",
-             mib(memory->total_bytes(ResidencyPolicy::kKeep)));
+             mib(program + memory->total_bytes(ResidencyPolicy::kKeep)));
   return 0;
 }
 

@@ -87,8 +87,8 @@ def test_the_memory_is_planned_without_making_a_song(tmp_path):
     assert "most, with one network at a time" in plan and not list(tmp_path.glob("planned*"))
     planner = ok("compose", "--models", MODELS, "--caption", "x", "--duration", "2", "--plan")
     rows = [line.split() for line in planner.splitlines()]
-    assert [row[0] for row in rows] == ["weights", "cache", "compute", "total"]
-    assert float(rows[3][1]) == pytest.approx(sum(float(row[1]) for row in rows[:3]), abs=0.2)
+    assert [row[0] for row in rows] == ["weights", "cache", "compute", "program", "total"]
+    assert float(rows[4][1]) == pytest.approx(sum(float(row[1]) for row in rows[:4]), abs=0.3)
 
 
 def test_what_is_wrong_is_named(tmp_path):
