@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "compute/kernels/kernel_table.h"
 #include "lm/language_model.h"
+#include "lm/loaded_model.h"
 #include "runtime/speculative/decode_both.h"
 #include "runtime/speculative/draft_model.h"
 #include "runtime/speculative/nextn_drafts.h"
@@ -42,12 +44,23 @@ std::unique_ptr<LmRunner> make_runner(const LanguageModel& model, std::size_t n_
   return runner_of(model, options);
 }
 
+// LanguageModel::synthetic() with our own kernels.
+std::unique_ptr<LanguageModel> make_model(const Metadata& metadata, uint64_t seed, int64_t n_vocab) {
+  LoadedModel::DeclareOptions options;
+  options.device = *find_device("");
+  options.kernels = find_kernels("auto");
+  options.n_vocab = n_vocab;
+  options.nextn = LoadedModel::Nextn::kRequired;
+  auto model = LoadedModel::declare(metadata, std::make_shared<SyntheticWeights>(seed), options);
+  EXPECT_TRUE(model.ok()) << model.error().message;
+  EXPECT_TRUE((*model)->weights().load({}).ok());
+  return std::move(*model);
+}
+
 std::unique_ptr<LanguageModel> make_model(const std::string& arch, uint64_t seed, int64_t n_vocab) {
   const auto metadata = tiny_metadata(arch);
   EXPECT_TRUE(metadata.has_value()) << "tests/support/tiny_models.h has no entry for " << arch;
-  auto model = LanguageModel::synthetic(*metadata, seed, n_vocab);
-  EXPECT_TRUE(model.ok()) << model.error().message;
-  return std::move(*model);
+  return make_model(*metadata, seed, n_vocab);
 }
 
 // Believes in its source until that is refuted, also where a rejection is dear.
@@ -143,6 +156,10 @@ TEST_P(SpeculativeTiny, SampledTextIsEqualWithTheSameSeed) {
   task_.sampling.repeat_penalty = 1.1f;
   task_.sampling.ignore_eos = true;
   const auto twin = make_runner(*model_);
+  // ggml's table of GELU makes a thousandth of a last bit, enough for another token.
+  if (GetParam().starts_with("gemma") && find_kernels("auto")) {
+    EXPECT_TRUE(twin->rows_independent());
+  }
   DraftModel itself(*twin, {0.01, tokenizer_->size(), {}});
   std::size_t n_accepted = 0, n_rejected = 0;
   for (task_.sampling.seed = 1; task_.sampling.seed <= 5; ++task_.sampling.seed) {
@@ -166,19 +183,18 @@ TEST_P(SpeculativeNextn, GreedyTextIsEqual) {
   const auto tokenizer = fake::byte_tokenizer();
   const auto metadata = tiny_metadata_with_nextn(GetParam());
   ASSERT_TRUE(metadata.has_value());
-  const auto model = LanguageModel::synthetic(*metadata, 7, static_cast<int64_t>(tokenizer->size()));
-  ASSERT_TRUE(model.ok()) << model.error().message;
+  const auto model = make_model(*metadata, 7, static_cast<int64_t>(tokenizer->size()));
   Task task;
   task.prompt = some_tokens(80, 5);  // more than a batch
   task.sampling = greedy();
   task.sampling.ignore_eos = true;
   task.generation.max_tokens = 100;
-  const Outcome without = decode(*make_runner(**model), *tokenizer, task, nullptr);
+  const Outcome without = decode(*make_runner(*model), *tokenizer, task, nullptr);
   for (const std::size_t n_rollback : {1u, 4u}) {
-    auto block = std::move(*LmRunner::create_nextn(**model, exact_options(1)));
-    NextnDrafts nextn(*block, {0.01, (*model)->summary().n_embd, tokenizer->size(), {}});
+    auto block = std::move(*LmRunner::create_nextn(*model, exact_options(1)));
+    NextnDrafts nextn(*block, {0.01, model->summary().n_embd, tokenizer->size(), {}});
     Eager drafts(nextn);
-    const auto runner = make_runner(**model, n_rollback);
+    const auto runner = make_runner(*model, n_rollback);
     const Outcome with = decode(*runner, *tokenizer, task, &drafts);
     expect_equal(with, without);
     EXPECT_GT(with.counts.n_drafted, with.counts.n_accepted);
