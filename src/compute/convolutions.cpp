@@ -13,11 +13,11 @@ namespace {
 
 // Panels that stay in the second-level cache while the weights pass by.
 constexpr int64_t kStripFloats = (768 << 10) / sizeof(float);
+constexpr int64_t kGroupsAtOnce = 2;
 // Weights that stay in the first-level cache while the panels pass by.
-constexpr int64_t kChunkInputs = (16 << 10) / (2 * kConvolutionRows * sizeof(float));
+constexpr int64_t kChunkInputs = (16 << 10) / (kGroupsAtOnce * kConvolutionRows * sizeof(float));
 // Runs a thread, so that one which is held up leaves the rest to the others.
 constexpr int64_t kRunsPerThread = 8;
-constexpr int64_t kGroupsAtOnce = 2;
 constexpr int64_t kSnakeRows = 64;
 
 const float* row_of(const ggml_tensor* x, int64_t i) {

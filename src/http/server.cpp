@@ -383,8 +383,10 @@ bool Listener::process_and_close_socket(socket_t socket) {
 
 class HttpServer final : public Server {
  public:
-  HttpServer(ServerOptions options, ModelHost& host, MusicService* music, bool loopback, ServerFiles files)
-      : core_(std::move(options), host, music, loopback, std::move(files)) {}
+  // `passed`: where the options' sockets listen.
+  HttpServer(ServerOptions options, std::vector<ListenAddress> passed, ModelHost& host, MusicService* music,
+             bool loopback, ServerFiles files)
+      : core_(std::move(options), host, music, loopback, std::move(files)), passed_(std::move(passed)) {}
   ~HttpServer() override { stop(std::chrono::milliseconds(0)); }
 
   Result<void> listen();
@@ -406,9 +408,11 @@ class HttpServer final : public Server {
 
  private:
   Result<void> bind_all();
-  Result<void> adopt_all();
+  Result<void> bind_to_free_port();
+  void adopt_all();
 
   ServerCore core_;
+  const std::vector<ListenAddress> passed_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::mutex stop_mutex_;
   bool stopped_ = false;
@@ -431,23 +435,27 @@ Result<void> HttpServer::bind_all() {
   return {};
 }
 
-Result<void> HttpServer::adopt_all() {
-  for (const int socket : core_.options.sockets) {
-    TRY_ASSIGN(const ListenAddress address, address_of(socket));
-    listeners_.push_back(std::make_unique<Listener>(core_, address.host));
-    listeners_.back()->adopt(socket, address.port);
+// A port that was free on the first address may be taken on the next: with port 0 another will do.
+Result<void> HttpServer::bind_to_free_port() {
+  auto bound = bind_all();
+  for (int i = 0; !bound && core_.options.port == 0 && bound.error().reason == "address_in_use" && i < 10; ++i)
+    bound = bind_all();
+  return bound;
+}
+
+void HttpServer::adopt_all() {
+  for (std::size_t i = 0; i < passed_.size(); ++i) {
+    listeners_.push_back(std::make_unique<Listener>(core_, passed_[i].host));
+    listeners_.back()->adopt(core_.options.sockets[i], passed_[i].port);
   }
-  return {};
 }
 
 Result<void> HttpServer::listen() {
-  const bool passed = !core_.options.sockets.empty();
-  auto bound = passed ? adopt_all() : bind_all();
-  // A port that was free on the first address may be taken on the next: with port 0 another will do.
-  for (int i = 0; !bound && !passed && core_.options.port == 0 && bound.error().reason == "address_in_use" && i < 10;
-       ++i)
-    bound = bind_all();
-  TRY(bound);
+  if (passed_.empty()) {
+    TRY(bind_to_free_port());
+  } else {
+    adopt_all();
+  }
   for (auto& listener : listeners_) listener->run();
   for (auto& listener : listeners_) listener->wait_until_ready();
   return {};
@@ -471,17 +479,18 @@ void HttpServer::stop(std::chrono::milliseconds drain) {
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, ModelHost& host, MusicService* music) {
-  if (!options.sockets.empty()) {
-    options.hosts.clear();
-    for (const int socket : options.sockets) {
-      TRY_ASSIGN(ListenAddress address, address_of(socket));
-      options.hosts.push_back(std::move(address.host));
-    }
+  std::vector<ListenAddress> passed;
+  if (!options.sockets.empty()) options.hosts.clear();
+  for (const int socket : options.sockets) {
+    TRY_ASSIGN(ListenAddress address, address_of(socket));
+    options.hosts.push_back(address.host);
+    passed.push_back(std::move(address));
   }
   TRY(check_listen_options(options));
   const bool loopback = listens_locally(options);
   TRY_ASSIGN(ServerFiles files, ServerFiles::open(options));
-  auto server = std::make_unique<HttpServer>(std::move(options), host, music, loopback, std::move(files));
+  auto server =
+      std::make_unique<HttpServer>(std::move(options), std::move(passed), host, music, loopback, std::move(files));
   TRY(server->listen());
   return std::unique_ptr<Server>(std::move(server));
 }

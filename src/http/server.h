@@ -9,9 +9,8 @@
 // Owns     listening sockets, the passed ones too, and connection threads. Borrows the services, which must outlive it.
 // Threads  every method from any thread.
 // Errors   start(): kInvalid for an address that other machines reach without a key (param "host"), for passed sockets
-// that do
-//          not listen (param "socket") or for options that do not fit together, kIo when an address cannot be bound or
-//          a certificate, key or metrics log not opened.
+//          that do not listen (param "socket") or for options that do not fit together, kIo when an address cannot be
+//          bound or a certificate, key or metrics log not opened.
 // Cost     an idle connection is a sleeping thread.
 #pragma once
 

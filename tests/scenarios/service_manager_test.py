@@ -21,10 +21,10 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
-def with_socket(descriptor, *arguments, environment=None):
+def with_socket(descriptor, *arguments):
     command = [sys.executable, "-c", START, str(descriptor), os.environ["HOCKET_BINARY"], "serve", "-m", MODEL, *TINY]
     return subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            pass_fds=(descriptor,), env=environment)
+                            pass_fds=(descriptor,))
 
 
 def until_ready(server):
@@ -34,10 +34,10 @@ def until_ready(server):
     raise AssertionError(f"not ready: {server.stderr.read()}")
 
 
-def ask(url, key="", timeout=60):
+def ask(url, key=""):
     request = urllib.request.Request(f"{url}/v1/completions", json.dumps({"model": "qwen3", "prompt": "a", "max_tokens": 2}).encode(),
                                      {"Content-Type": "application/json", "Authorization": f"Bearer {key}"})
-    with urllib.request.urlopen(request, timeout=timeout) as reply:
+    with urllib.request.urlopen(request, timeout=60) as reply:
         return json.load(reply)["usage"]["completion_tokens"]
 
 

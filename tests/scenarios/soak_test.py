@@ -37,9 +37,6 @@ class Client:
         self.dice = random.Random(SEED + number)
         self.counts = collections.Counter()
         self.faults = []
-        self.n = 0
-        self.number = number
-        self.models = MODELS
         self.ways = [self.complete, self.stream, self.hang_up, self.hold, self.cancel, self.constrained, self.sessions,
                      self.wrong, self.small]
 
@@ -48,7 +45,7 @@ class Client:
 
     def body(self, **fields):
         d = self.dice
-        body = {"model": d.choice(self.models), "prompt": self.words(), "max_tokens": d.randrange(1, 16),
+        body = {"model": d.choice(MODELS), "prompt": self.words(), "max_tokens": d.randrange(1, 16),
                 "temperature": d.choice((0, 0.7, 1.5)), "ignore_eos": True, "user": d.choice(("ann", "bob"))}
         if d.random() < 0.4:
             body["session_id"] = d.choice("abcde")
@@ -114,7 +111,7 @@ class Client:
 
     def sessions(self):
         d = self.dice
-        user, model, session = d.choice(("ann", "bob")), d.choice(self.models), d.choice("abcde")
+        user, model, session = d.choice(("ann", "bob")), d.choice(MODELS), d.choice("abcde")
         query = urllib.parse.urlencode({"user": user, "model": model})
         gone = (200, 404, 409)
         way = d.randrange(4)
@@ -131,20 +128,19 @@ class Client:
                       kind="application/octet-stream")
 
     def wrong(self):
-        bad = self.dice.choice((b"{", b'{"prompt":1e999}', {"model": self.models[0]}, self.body(temperature="hot"),
+        bad = self.dice.choice((b"{", b'{"prompt":1e999}', {"model": MODELS[0]}, self.body(temperature="hot"),
                                 self.body(max_tokens=0), self.body(prompt=[-1]), self.body(grammar="root ::= ("),
                                 self.body(prompt="x " * 4000)))
         self.send("wrong", "POST", "/v1/completions", bad, expected=(400,))
         self.send("unknown model", "POST", "/v1/completions", self.body(model="none"), expected=(404,))
 
     def small(self):
-        self.send("tokenize", "POST", "/tokenize", {"content": self.words(), "model": self.dice.choice(self.models)})
+        self.send("tokenize", "POST", "/tokenize", {"content": self.words(), "model": self.dice.choice(MODELS)})
         for path in ("/health", "/metrics", "/v1/models", "/v1/generation/status"):
             self.send(path, "GET", path)
 
     def run(self, until):
         while time.monotonic() < until:
-            self.n += 1
             try:
                 self.dice.choice(self.ways)()
             except (OSError, http.client.HTTPException, ValueError, KeyError) as error:

@@ -16,8 +16,9 @@ Tensor Linear::run(StepGraph& g, Tensor x, int64_t first_out) const {
   if (f32_sums) ggml_prec_set_acc(y, GGML_PREC_F32);
   if (scale) y = ggml_mul(g.context(), y, scale);
   if (!bias) return y;
-  Tensor b = ggml_view_1d(g.context(), bias, y->ne[0], static_cast<std::size_t>(first_out) * bias->nb[0]);
-  return ggml_add(g.context(), y, b);
+  if (first_out == 0) return ggml_add(g.context(), y, bias);
+  Tensor part = ggml_view_1d(g.context(), bias, y->ne[0], static_cast<std::size_t>(first_out) * bias->nb[0]);
+  return ggml_add(g.context(), y, part);
 }
 
 }  // namespace hocket
